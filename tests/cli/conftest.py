@@ -1,10 +1,11 @@
 """The command, run in this process as a shell would run it."""
 
+import json
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -20,7 +21,28 @@ class Ending(NamedTuple):
     err: str
 
 
-Command = Callable[..., Ending]
+class Command:
+    """Calls `tempergat` with the arguments given, after those it always has."""
+
+    def __init__(self, run: Callable[..., Ending], *always: object) -> None:
+        self._run = run
+        self._always = always
+
+    def __call__(self, *arguments: object) -> Ending:
+        return self._run(*self._always, *arguments)
+
+    def facts(self, *arguments: object) -> Any:
+        """What the command prints as JSON."""
+        ended = self(*arguments, "--json")
+        assert ended.status == 0, ended.err
+        return json.loads(ended.out)
+
+    def refuses(self, words: str, *arguments: object) -> None:
+        """Asserts that the command says so and ends with status 2."""
+        ended = self(*arguments)
+        assert ended.status == 2
+        assert words in ended.err
+        assert "Traceback" not in ended.err
 
 
 @pytest.fixture
@@ -41,7 +63,7 @@ def command(
         assert code is None or isinstance(code, int)
         return Ending(code or 0, *capfd.readouterr())
 
-    yield run
+    yield Command(run)
     signal.signal(signal.SIGTERM, before)
 
 
@@ -53,3 +75,9 @@ def graph(tmp_path: Path) -> Path:
 @pytest.fixture
 def recipe(tmp_path: Path) -> Path:
     return write_recipe(tmp_path / "recipe.yaml")
+
+
+@pytest.fixture
+def compare(command: Command, graph: Path, recipe: Path) -> Command:
+    """Call `tempergat compare` on the small graph with its quick recipe."""
+    return Command(command, "compare", graph, "--recipe", recipe)

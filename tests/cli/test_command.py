@@ -26,9 +26,7 @@ def test_version_is_the_packages(command: Command) -> None:
 
 
 def test_an_unknown_command_is_a_usage_error(command: Command) -> None:
-    ended = command("comparre")
-    assert ended.status == 2
-    assert "comparre" in ended.err
+    command.refuses("comparre", "comparre")
 
 
 def test_on_windows_the_command_says_where_it_runs(

@@ -25,10 +25,8 @@ MIRRORS = os.environ.get("TEMPERGAT_MIRROR", "").split(os.pathsep)
 THREE = ("--methods", "gcn,gat,temp_gated")
 
 
-def test_the_table_and_the_files_come_out(
-    command: Command, graph: Path, recipe: Path
-) -> None:
-    ended = command("compare", graph, "--recipe", recipe, "--runs", 5, *THREE)
+def test_the_table_and_the_files_come_out(compare: Command) -> None:
+    ended = compare("--runs", 5, *THREE)
     assert ended.status == 0
     for method in ("gcn", "gat", "temp_gated"):
         row = rf"^{method}(?: †)? +\d+\.\d\d ± \d+\.\d\d +\d+\.\d\d to \d+\.\d\d +5 "
@@ -48,53 +46,45 @@ def test_the_table_and_the_files_come_out(
     assert Path("tempergat-out/graph.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_noise_on_the_features_is_an_option(
-    command: Command, graph: Path, recipe: Path
-) -> None:
-    common = ("compare", graph, "--recipe", recipe, "--runs", 2, "--methods", "gat")
-    ended = command(*common, "--noise", "gaussian:0.5")
+def test_noise_on_the_features_is_an_option(compare: Command) -> None:
+    common = ("--runs", 2, "--methods", "gat")
+    ended = compare(*common, "--noise", "gaussian:0.5")
     assert ended.status == 0
     assert "With Gaussian noise on the features, 0.5 times their RMS;" in ended.out
     assert Path("tempergat-out/graph_gaussian_0.5.md").exists()
-    ended = command(*common, "--noise", "0.5")
+    ended = compare(*common, "--noise", "0.5")
     assert ended.status == 2
     assert "the noise is '0.5'; give gaussian:LEVEL" in ended.err
 
 
 def test_methods_that_are_not_in_the_paper_are_compared_when_named(
-    command: Command, graph: Path, recipe: Path
+    compare: Command,
 ) -> None:
     names = ("gat", "temp_gated_head", "mlp")
-    common = ("compare", graph, "--recipe", recipe, "--runs", 2, "--json")
-    ended = command(*common, "--methods", ",".join(names))
+    common = ("--runs", 2, "--json")
+    ended = compare(*common, "--methods", ",".join(names))
     assert ended.status == 0
     found = json.loads(ended.out)["results"]
     assert [(row["method"], row["runs"]) for row in found] == [(n, 2) for n in names]
     assert Path("tempergat-out/graph.png").exists()
 
 
-def test_progress_goes_to_standard_error_with_the_time_left(
-    command: Command, graph: Path, recipe: Path
-) -> None:
-    ended = command("compare", graph, "--recipe", recipe, "--runs", 2, *THREE)
+def test_progress_goes_to_standard_error_with_the_time_left(compare: Command) -> None:
+    ended = compare("--runs", 2, *THREE)
     assert "graph: 60 nodes" in ended.err
     assert re.search(r"gcn: .* 2 of 6 runs, about \d+ s left", ended.err)
     assert "6 of 6 runs" in ended.err
     assert "of 6 runs" not in ended.out
 
 
-def test_quiet_shows_no_progress(command: Command, graph: Path, recipe: Path) -> None:
-    ended = command(
-        "compare", graph, "--recipe", recipe, "--runs", 2, *THREE, "--quiet"
-    )
+def test_quiet_shows_no_progress(compare: Command) -> None:
+    ended = compare("--runs", 2, *THREE, "--quiet")
     assert ended.err == ""
     assert "temp_gated" in ended.out
 
 
-def test_json_is_all_of_standard_output_and_in_percent(
-    command: Command, graph: Path, recipe: Path
-) -> None:
-    ended = command("compare", graph, "--recipe", recipe, "--runs", 2, *THREE, "--json")
+def test_json_is_all_of_standard_output_and_in_percent(compare: Command) -> None:
+    ended = compare("--runs", 2, *THREE, "--json")
     found = json.loads(ended.out)
     assert found["dataset"] == "graph"
     assert found["complete"] is True
@@ -107,11 +97,11 @@ def test_json_is_all_of_standard_output_and_in_percent(
 
 
 def test_the_numbers_are_those_of_scipy_on_the_exported_runs(
-    command: Command, graph: Path, recipe: Path
+    compare: Command, command: Command
 ) -> None:
     names = ("gat", "gcn", "gated", "temp_gated")
-    ended = command(
-        *("compare", graph, "--recipe", recipe, "--runs", 7, "--json"),
+    ended = compare(
+        *("--runs", 7, "--json"),
         *("--methods", ",".join(names), "--baseline", "gat"),
     )
     found = {r["method"]: r for r in json.loads(ended.out)["results"]}
@@ -155,23 +145,21 @@ def test_the_numbers_are_those_of_scipy_on_the_exported_runs(
         assert (compared["verdict"] == "within noise") == (corrected[name] >= 0.05)
 
 
-def test_running_again_trains_nothing_twice(
-    command: Command, graph: Path, recipe: Path
-) -> None:
-    arguments = ("compare", graph, "--recipe", recipe, "--runs", 2, *THREE)
-    first = command(*arguments)
-    again = command(*arguments)
+def test_running_again_trains_nothing_twice(compare: Command) -> None:
+    arguments = ("--runs", 2, *THREE)
+    first = compare(*arguments)
+    again = compare(*arguments)
     assert again.out == first.out
     assert "6 of 6 runs are there already" in again.err
-    more = command("compare", graph, "--recipe", recipe, "--runs", 3, *THREE)
+    more = compare("--runs", 3, *THREE)
     assert "6 of 9 runs are there already" in more.err
 
 
 def test_a_baseline_is_compared_with_all_and_run_when_not_named(
-    command: Command, graph: Path, recipe: Path
+    compare: Command,
 ) -> None:
-    ended = command(
-        *("compare", graph, "--recipe", recipe, "--runs", 2, "--json"),
+    ended = compare(
+        *("--runs", 2, "--json"),
         *("--methods", "gat,gatv2", "--baseline", "gcn"),
     )
     found = {r["method"]: r["comparison"] for r in json.loads(ended.out)["results"]}
@@ -180,21 +168,18 @@ def test_a_baseline_is_compared_with_all_and_run_when_not_named(
     assert found["gat"]["baseline"] == found["gatv2"]["baseline"] == "gcn"
 
 
-def test_a_variant_without_its_backbone_is_reported(
-    command: Command, graph: Path, recipe: Path
-) -> None:
-    ended = command(
-        *("compare", graph, "--recipe", recipe, "--runs", 2),
+def test_a_variant_without_its_backbone_is_reported(compare: Command) -> None:
+    ended = compare(
+        "--runs",
+        2,
         *("--methods", "temp_gated,gatv2"),
     )
     assert "the backbone of temp_gated is not among the methods" in ended.err
 
 
-def test_runs_paper_takes_the_recipes(
-    command: Command, graph: Path, recipe: Path
-) -> None:
-    ended = command(
-        *("compare", graph, "--recipe", recipe, "--runs", "paper", "--json"),
+def test_runs_paper_takes_the_recipes(compare: Command) -> None:
+    ended = compare(
+        *("--runs", "paper", "--json"),
         *("--methods", "gcn"),
     )
     assert json.loads(ended.out)["results"][0]["runs"] == 4
@@ -211,11 +196,11 @@ def test_failed_runs_are_shown_and_exit_with_one(
     assert "Traceback" not in ended.err
 
 
-def test_a_split_can_be_made(command: Command, graph: Path, recipe: Path) -> None:
-    common = ("compare", graph, "--recipe", recipe, "--runs", 1, "--methods", "gcn")
-    first = command(*common, "--split", "50/25/25", "--split-seed", 1)
+def test_a_split_can_be_made(compare: Command) -> None:
+    common = ("--runs", 1, "--methods", "gcn")
+    first = compare(*common, "--split", "50/25/25", "--split-seed", 1)
     assert "30/15/15" in first.err
-    other = command(*common, "--split", "50/25/25", "--split-seed", 2)
+    other = compare(*common, "--split", "50/25/25", "--split-seed", 2)
     assert "already" not in other.err
 
 
@@ -273,12 +258,8 @@ def test_a_split_without_validation_nodes_is_refused_before_any_work(
     assert not Path("tempergat-out").exists()
 
 
-def test_a_split_seed_that_would_change_nothing_is_refused(
-    command: Command, graph: Path, recipe: Path
-) -> None:
-    ended = command("compare", graph, "--recipe", recipe, "--split-seed", 5, *THREE)
-    assert ended.status == 2
-    assert "comes with one split" in ended.err
+def test_a_split_seed_that_would_change_nothing_is_refused(compare: Command) -> None:
+    compare.refuses("comes with one split", "--split-seed", 5, *THREE)
 
 
 @pytest.mark.parametrize("name", ["demo", "csbm"])
@@ -371,39 +352,33 @@ def test_a_graph_without_anything_to_learn_is_refused_with_a_reason(
     assert "Traceback" not in ended.err
 
 
-def test_a_store_from_a_newer_version_is_refused(
-    command: Command, graph: Path, recipe: Path
-) -> None:
+def test_a_store_from_a_newer_version_is_refused(compare: Command) -> None:
     Store("tempergat-out/store.sqlite").close()
     connection = sqlite3.connect("tempergat-out/store.sqlite")
     connection.execute("PRAGMA user_version = 99")
     connection.commit()
     connection.close()
-    ended = command("compare", graph, "--recipe", recipe, "--runs", 1, *THREE)
+    ended = compare("--runs", 1, *THREE)
     assert ended.status == 2
     assert "newer tempergat" in ended.err.splitlines()[-1]
 
 
-def test_a_damaged_store_is_refused(
-    command: Command, graph: Path, recipe: Path
-) -> None:
+def test_a_damaged_store_is_refused(compare: Command) -> None:
     Path("tempergat-out").mkdir()
     Path("tempergat-out/store.sqlite").write_bytes(b"not a store" * 500)
-    ended = command("compare", graph, "--recipe", recipe, "--runs", 1, *THREE)
+    ended = compare("--runs", 1, *THREE)
     assert ended.status == 2
     assert "damaged" in ended.err.splitlines()[-1]
 
 
 def test_a_recipe_with_two_rules_of_selection_is_refused(
-    command: Command, graph: Path, recipe: Path
+    compare: Command, recipe: Path
 ) -> None:
     text = recipe.read_text()
     recipe.write_text(
         text.replace("selection: best_val_accuracy", "selection: last_epoch", 1)
     )
-    ended = command("compare", graph, "--recipe", recipe, "--runs", 1, *THREE)
-    assert ended.status == 2
-    assert "best_val_accuracy and by last_epoch" in ended.err
+    compare.refuses("best_val_accuracy and by last_epoch", "--runs", 1, *THREE)
 
 
 def test_a_model_that_exceeds_memory_is_refused_with_a_reason(
@@ -572,11 +547,9 @@ def test_a_folders_name_is_not_cut_and_stays_inside_the_output_folder(
     assert [path.name for path in Path("out").iterdir()] == ["inner"]
 
 
-def test_fewer_runs_than_there_are_are_counted_as_asked_for(
-    command: Command, graph: Path, recipe: Path
-) -> None:
-    arguments = ("compare", graph, "--recipe", recipe, "--methods", "gat,gated")
-    assert command(*arguments, "--runs", 3).status == 0
-    fewer = command(*arguments, "--runs", 1)
+def test_fewer_runs_than_there_are_are_counted_as_asked_for(compare: Command) -> None:
+    arguments = ("--methods", "gat,gated")
+    assert compare(*arguments, "--runs", 3).status == 0
+    fewer = compare(*arguments, "--runs", 1)
     assert "2 methods x 1 run" in fewer.err
     assert "2 of 2 runs are there already" in fewer.err

@@ -48,12 +48,8 @@ def test_tests_are_paired_over_the_splits_that_were_made(
     assert comparison["t_p"] > expected
 
 
-def test_splits_are_refused_for_a_graph_that_has_them(
-    command: Command, graph: Path, recipe: Path
-) -> None:
-    ended = command("compare", graph, "--recipe", recipe, "--splits", 5)
-    assert ended.status == 2
-    assert "graph comes with 1 split; leave --splits out" in ended.err
+def test_splits_are_refused_for_a_graph_that_has_them(compare: Command) -> None:
+    compare.refuses("graph comes with 1 split; leave --splits out", "--splits", 5)
 
 
 def test_a_table_is_printed_from_the_store_alone(
@@ -129,11 +125,10 @@ def test_runs_that_two_recipes_share_are_in_the_table_of_each(
 
 
 def test_a_table_has_no_method_that_only_a_later_recipe_asked_for(
-    command: Command, graph: Path, recipe: Path
+    compare: Command, command: Command, recipe: Path
 ) -> None:
     for methods, heads in (("gat,gated", 4), ("gat,gcn", 2), ("gat", 1)):
-        ended = command(
-            "compare", graph, "--recipe", recipe, "--methods", methods, "--heads",
+        ended = compare("--methods", methods, "--heads",
             heads, "--runs", 2,
         )  # fmt: skip
         assert ended.status == 0, ended.err

@@ -66,14 +66,10 @@ def test_mistakes_are_said_before_anything_is_written(
 ) -> None:
     assert "cannot read checkpoint nowhere" in command("explore", "nowhere").err
     assert "did you mean cora" in command("explore", run, "corra").err
-    ended = command("explore", run, graph, "--out", graph / "explore.html")
-    assert ended.status == 2
-    assert "graph.npz" in ended.err
+    command.refuses("graph.npz", "explore", run, graph, "--out", graph / "explore.html")
     command(
         *("train", graph, "--method", "gcn", "--recipe", recipe),
         *("--out", "plain", "--quiet"),
     )
-    ended = command("explore", "plain", graph)
-    assert ended.status == 2
-    assert "gcn has no attention to show" in ended.err
+    command.refuses("gcn has no attention to show", "explore", "plain", graph)
     assert not Path("explore.html").exists()

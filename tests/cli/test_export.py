@@ -31,7 +31,5 @@ def test_every_run_of_a_store_is_a_row(command: Command, tmp_path: Path) -> None
 def test_a_missing_store_is_named_and_not_created(
     command: Command, tmp_path: Path
 ) -> None:
-    ended = command("export", tmp_path / "none")
-    assert ended.status == 2
-    assert "there is no store" in ended.err
+    command.refuses("there is no store", "export", tmp_path / "none")
     assert not (tmp_path / "none").exists()

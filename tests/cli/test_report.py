@@ -64,9 +64,7 @@ def test_a_checkpoint_is_shown_node_by_node_at_the_end(
     text = (compared / "report.html").read_text()
     table, node = text.index("<table"), text.index("Node by node: temp_gated on graph")
     assert table < node < text.index('class="explorer"')
-    ended = command("report", "--data", "graph.npz")
-    assert ended.status == 2
-    assert "add --checkpoint" in ended.err
+    command.refuses("add --checkpoint", "report", "--data", "graph.npz")
 
 
 def test_a_missing_store_ends_in_a_line_that_says_what_to_do(

@@ -45,9 +45,9 @@ def test_three_processes_and_a_merge_give_the_table_of_one(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("shard", ["0/3", "4/3", "3", "one/two"])
 def test_a_shard_that_does_not_exist_is_refused_in_one_line(
-    command: Command, graph: Path, recipe: Path, shard: str
+    compare: Command, shard: str
 ) -> None:
-    ended = command("compare", graph, "--recipe", recipe, "--shard", shard)
+    ended = compare("--shard", shard)
     assert ended.status == 2
     assert shard in ended.err
     assert ended.err.count("\n") == 1

@@ -211,9 +211,7 @@ def test_a_damaged_checkpoint_is_refused(
     content = bytearray(trained.read_bytes())
     content[-5] ^= 1
     trained.write_bytes(content)
-    ended = command("predict", trained, graph)
-    assert ended.status == 2
-    assert "damaged" in ended.err
+    command.refuses("damaged", "predict", trained, graph)
     assert not Path("labels.csv").exists()
 
 
@@ -240,9 +238,7 @@ def test_a_failed_run_predicts_nothing(
 def test_labels_do_not_go_into_a_folder(
     command: Command, trained: Path, graph: Path
 ) -> None:
-    ended = command("predict", trained, graph, "--out", ".")
-    assert ended.status == 2
-    assert "it is a folder" in ended.err
+    command.refuses("it is a folder", "predict", trained, graph, "--out", ".")
     blocked = command("predict", trained, graph, "--out", graph / "labels.csv")
     assert blocked.status == 2
     assert "is a file; choose another folder" in blocked.err
@@ -270,15 +266,11 @@ def test_a_graph_with_other_features_is_refused(
     command: Command, trained: Path, tmp_path: Path
 ) -> None:
     wide = write_graph(tmp_path / "wide.npz", x=np.ones((60, 9), np.float32))
-    ended = command("predict", trained, wide)
-    assert ended.status == 2
-    assert "9 features" in ended.err
+    command.refuses("9 features", "predict", trained, wide)
 
 
 def test_a_missing_checkpoint_is_refused(command: Command, graph: Path) -> None:
-    ended = command("predict", "gone", graph)
-    assert ended.status == 2
-    assert "gone" in ended.err
+    command.refuses("gone", "predict", "gone", graph)
 
 
 @pytest.mark.parametrize(

@@ -19,19 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from tempergat import __version__
 from tempergat.base import UserError, is_out_of_memory, one_line
-from tempergat.cli import (
-    compare,
-    data,
-    diagnose,
-    doctor,
-    explore,
-    export,
-    merge,
-    methods,
-    predict,
-    report,
-    train,
-)
+from tempergat.cli import compare, data, diagnose, doctor, predict, stores, train
 from tempergat.cli.ui.output import echo
 from tempergat.cli.ui.signals import stopped
 
@@ -41,26 +29,22 @@ _BAD_INPUT = 2
 _MARGINS = 4
 
 
-# Headings of the help page, and the modules whose commands it lists below them. A
-# module is called like its command.
-_HEADINGS: dict[str, tuple[ModuleType, ...]] = {
-    "Compare and train": (
-        compare,
-        train,
-        predict,
-        explore,
-        report,
-        methods,
-        merge,
-        export,
-    ),
-    "Graphs": (data, diagnose),
-    "This installation": (doctor,),
+# Headings of the help page, the commands below them, and the modules that have them. A
+# command is the function of its name.
+_HEADINGS: dict[str, dict[str, ModuleType]] = {
+    "Compare and train": {
+        "compare": compare,
+        "train": train,
+        "predict": predict,
+        "explore": predict,
+        "report": stores,
+        "methods": doctor,
+        "merge": stores,
+        "export": stores,
+    },
+    "Graphs": {"data": data, "diagnose": diagnose},
+    "This installation": {"doctor": doctor},
 }
-
-
-def _name(module: ModuleType) -> str:
-    return module.__name__.rpartition(".")[2]
 
 
 class _Command(TyperCommand):
@@ -95,13 +79,12 @@ class _Commands(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         longest = max(map(len, self.commands))
         width = formatter.width - longest - _MARGINS
-        for heading, modules in _HEADINGS.items():
+        for heading, names in _HEADINGS.items():
             with formatter.section(heading):
-                commands = {name: self.commands[name] for name in map(_name, modules)}
                 formatter.write_dl(
                     [
-                        (name.ljust(longest), command.get_short_help_str(width))
-                        for name, command in commands.items()
+                        (n.ljust(longest), self.commands[n].get_short_help_str(width))
+                        for n in names
                     ]
                 )
 
@@ -154,9 +137,10 @@ def _register(group: typer.Typer, name: str, command: Any, *examples: str) -> No
     group.command(name, cls=_Command, epilog=_examples(*examples))(command)
 
 
-for _module in (module for modules in _HEADINGS.values() for module in modules):
-    if _module is not data:
-        _register(app, _name(_module), vars(_module)[_name(_module)], *_module.EXAMPLES)
+for _commands in _HEADINGS.values():
+    for _word, _module in _commands.items():
+        if _module is not data:
+            _register(app, _word, vars(_module)[_word], *_module.EXAMPLES[_word])
 _family = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 for _word, (_command, _typed) in data.COMMANDS.items():
     _register(_family, _word, _command, *_typed)
@@ -164,7 +148,7 @@ app.add_typer(
     _family,
     name="data",
     help="Datasets, and your own graphs.",
-    epilog=_examples(*data.EXAMPLES),
+    epilog=_examples(*data.EXAMPLES["data"]),
 )
 
 

@@ -1,8 +1,9 @@
 """`tempergat compare`: which method wins on a graph, and is it real?"""
 
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -37,100 +38,118 @@ from tempergat.cli.ui.graphs import (
     print_notes,
     refuse_unknown_name,
 )
-from tempergat.cli.ui.output import spinner
+from tempergat.cli.ui.output import echo, print_json, spinner
 from tempergat.cli.ui.signals import resume_command, stoppable
 
-EXAMPLES = (
-    "tempergat compare cora",
-    "tempergat compare path/to/my/graph --runs 20 --methods gat,temp_gated",
-    "tempergat compare cora citeseer --out results-of-two",
-)
+if TYPE_CHECKING:
+    import torch
+    from rich.console import Console
+
+    from tempergat.comparison import Plan, RayWorkers
+
+EXAMPLES = {
+    "compare": (
+        "tempergat compare cora",
+        "tempergat compare path/to/my/graph --runs 20 --methods gat,temp_gated",
+        "tempergat compare cora citeseer --out results-of-two",
+    ),
+}
+
+
+_Datasets = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="DATASET|PATH",
+        help="A name (`tempergat data list`) or the path of your own graph, or "
+        "several; a generated graph with both kinds of noise when left out.",
+        show_default=False,
+        autocompletion=complete_dataset,
+    ),
+]
+_Runs = Annotated[
+    str,
+    typer.Option(
+        help="Seeds per method; paper for as many as the recipe, and for the "
+        "paper's methods alone."
+    ),
+]
+_Methods = Annotated[
+    str | None,
+    typer.Option(
+        help="Methods like gat,temp_gated; the paper's eleven and mlp when left out.",
+        autocompletion=complete_methods,
+    ),
+]
+_Splits = Annotated[
+    int | None,
+    typer.Option(
+        help="Number of splits to make for a graph that comes with none; the runs "
+        "take turns over them. Of several graphs, those with splits keep them.",
+        show_default=False,
+    ),
+]
+_Table = Annotated[
+    Path | None,
+    typer.Option(
+        help="Print the tables of a store or of an output folder, and train "
+        "nothing; DATASET then names graphs of it.",
+        show_default=False,
+    ),
+]
+_Shard = Annotated[
+    str | None,
+    typer.Option(
+        help="Train one of several parts of the runs, like 1/3 on the first of "
+        "three machines; `tempergat merge` puts their stores together.",
+        metavar="I/N",
+        show_default=False,
+    ),
+]
+_Ray = Annotated[
+    str | None,
+    typer.Option(
+        help="Train on a Ray cluster: auto for the one on this machine, or the "
+        "address of its head.",
+        metavar="auto|HOST:PORT",
+        show_default=False,
+    ),
+]
+_Tune = Annotated[
+    int | None,
+    typer.Option(
+        help="Settings to try for each method beforehand, by validation score; the "
+        "runs compared have other seeds.",
+        metavar="N",
+        show_default=False,
+    ),
+]
+_Noise = Annotated[
+    str | None,
+    typer.Option(
+        help="Noise on the features of every run: gaussian:0.5 adds Gaussian noise "
+        "of half their root mean square, missing:0.3 sets 30 % of the values to 0.",
+        metavar="KIND:LEVEL",
+        show_default=False,
+    ),
+]
 
 
 @with_settings_options
 @with_reading_options
 def compare(
-    datasets: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="DATASET|PATH",
-            help="A name (`tempergat data list`) or the path of your own graph, or "
-            "several; a generated graph with both kinds of noise when left out.",
-            show_default=False,
-            autocompletion=complete_dataset,
-        ),
-    ] = None,
-    runs: Annotated[
-        str,
-        typer.Option(
-            help="Seeds per method; paper for as many as the recipe, and for the "
-            "paper's methods alone."
-        ),
-    ] = str(DEFAULT_RUNS),
-    methods: Annotated[
-        str | None,
-        typer.Option(
-            help="Methods like gat,temp_gated; the paper's eleven and mlp when left "
-            "out.",
-            autocompletion=complete_methods,
-        ),
-    ] = None,
+    datasets: _Datasets = None,
+    runs: _Runs = str(DEFAULT_RUNS),
+    methods: _Methods = None,
     baseline: Baseline = None,
     recipe: RecipeName = None,
     split: Split = None,
     split_seed: SplitSeed = None,
-    splits: Annotated[
-        int | None,
-        typer.Option(
-            help="Number of splits to make for a graph that comes with none; the runs "
-            "take turns over them. Of several graphs, those with splits keep them.",
-            show_default=False,
-        ),
-    ] = None,
-    table: Annotated[
-        Path | None,
-        typer.Option(
-            help="Print the tables of a store or of an output folder, and train "
-            "nothing; DATASET then names graphs of it.",
-            show_default=False,
-        ),
-    ] = None,
-    shard: Annotated[
-        str | None,
-        typer.Option(
-            help="Train one of several parts of the runs, like 1/3 on the first of "
-            "three machines; `tempergat merge` puts their stores together.",
-            metavar="I/N",
-            show_default=False,
-        ),
-    ] = None,
-    ray: Annotated[
-        str | None,
-        typer.Option(
-            help="Train on a Ray cluster: auto for the one on this machine, or the "
-            "address of its head.",
-            metavar="auto|HOST:PORT",
-            show_default=False,
-        ),
-    ] = None,
-    tune: Annotated[
-        int | None,
-        typer.Option(
-            help="Settings to try for each method beforehand, by validation score; the "
-            "runs compared have other seeds.",
-            metavar="N",
-            show_default=False,
-        ),
-    ] = None,
-    noise: Annotated[
-        str | None,
-        typer.Option(
-            help="Noise on the features of every run: gaussian:0.5 adds Gaussian noise "
-            "of half their root mean square, missing:0.3 sets 30 % of the values to 0.",
-            metavar="KIND:LEVEL",
-            show_default=False,
-        ),
-    ] = None,
+    splits: _Splits = None,
+    table: _Table = None,
+    shard: _Shard = None,
+    ray: _Ray = None,
+    tune: _Tune = None,
+    noise: _Noise = None,
     *,
     settings: Settings,
     reading: Reading,
@@ -151,57 +170,39 @@ def compare(
     the same command continues where it was stopped, and trains nothing twice. Exit
     status: 0 done, 1 some runs failed, 2 bad usage or input.
     """
-    names = datasets or [DEMONSTRATION]
     if table is not None:
-        if tune is not None:
-            raise UserError(
-                "--table prints what a store holds and searches nothing; leave out "
-                "--tune, tuned runs are shown too"
-            )
-        from tempergat.cli.ui.display import print_stored
-
-        print_stored(table, datasets or [], baseline, as_json=as_json)
+        _print_stored(table, datasets or [], baseline, tune, as_json=as_json)
         return
+    names = datasets or [DEMONSTRATION]
+    several = len(names) > 1
     for name in names:
         refuse_unknown_name(name)
     chosen = None if methods is None else parse_methods(methods)
-    several = len(names) > 1
     with spinner("starting", quiet=quiet):
         from tempergat import comparison
         from tempergat.cli.ui.display import TerminalDisplay, print_result
         from tempergat.cli.ui.tables import error_console
 
-        count, overrides = parse_runs(runs), settings.overrides()
-        plans = [
-            comparison.make_plan(
-                name, chosen, count, recipe, baseline, overrides, tune, noise
-            )
-            for name in names
-        ]
+        options = (recipe, baseline, settings.overrides(), tune, noise)
+        count = parse_runs(runs)
+        plans = [comparison.make_plan(n, chosen, count, *options) for n in names]
         only = None if shard is None else comparison.Shard.parse(shard)
         if only is not None:
             comparison.refuse_shard(only, tune=tune, ray=ray, out=out)
         stderr = error_console()
     # Before a download, which would otherwise be wasted.
     require_writable(out)
-    with (
-        nullcontext(parse_device(device))
-        if ray is None
-        else comparison.RayWorkers(ray, device) as place
-    ):
-        with download_display(None if quiet else stderr) as progress:
-            plans = comparison.read_graphs(
-                plans,
-                several=several,
-                split=parse_split(split),
-                split_seed=split_seed,
-                splits=splits,
-                options=reading.options(),
-                scale=reading.scale,
-                progress=progress,
-            )
-        for plan in plans:
-            print_notes(plan.first_graph)
+    with _place(device, ray) as place:
+        display = TerminalDisplay(plans, stderr, quiet=quiet, as_json=as_json)
+        plans = _read_graphs(
+            plans,
+            reading,
+            None if quiet else stderr,
+            several=several,
+            split=parse_split(split),
+            split_seed=split_seed,
+            splits=splits,
+        )
         with stoppable(None if only is None else "finished runs are kept"):
             result = comparison.run_comparisons(
                 plans,
@@ -209,9 +210,73 @@ def compare(
                 out,
                 several=several,
                 shard=only,
-                display=TerminalDisplay(plans, stderr, quiet=quiet, as_json=as_json),
+                display=display,
                 command=resume_command(),
             )
     print_result(result, as_json=as_json)
     if result.failed:
         raise typer.Exit(1)
+
+
+@contextmanager
+def _place(device: str, ray: str | None) -> Iterator["torch.device | RayWorkers"]:
+    """A device of this machine, or a Ray cluster."""
+    if ray is None:
+        yield parse_device(device)
+        return
+    from tempergat.comparison import RayWorkers
+
+    with RayWorkers(ray, device) as workers:
+        yield workers
+
+
+def _read_graphs(
+    plans: "list[Plan]", reading: Reading, console: "Console | None", **options: Any
+) -> "list[Plan]":
+    """Read the graphs of plans, and print the notes on how they were read."""
+    from tempergat.comparison import read_graphs
+
+    options |= {"options": reading.options(), "scale": reading.scale}
+    with download_display(console) as progress:
+        plans = read_graphs(plans, progress=progress, **options)
+    for plan in plans:
+        print_notes(plan.first_graph)
+    return plans
+
+
+def _print_stored(
+    store: Path,
+    datasets: Sequence[str],
+    baseline: str | None,
+    tune: int | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Print the comparisons of a store; the list of them as JSON.
+
+    With several names, their summary follows, if there is one table of each.
+    """
+    if tune is not None:
+        raise UserError(
+            "--table prints what a store holds and searches nothing; leave out --tune, "
+            "tuned runs are shown too"
+        )
+    from tempergat.cli.ui.display import print_comparison, print_result
+    from tempergat.comparison import Comparisons, stored_comparisons
+
+    names: Sequence[str | None] = datasets or [None]
+    comparisons = [
+        comparison
+        for name in names
+        for comparison in stored_comparisons(store, name, baseline)
+    ]
+    if as_json:
+        print_json([comparison.facts for comparison in comparisons])
+        return
+    for number, comparison in enumerate(comparisons):
+        if number:
+            echo("")
+        print_comparison(comparison)
+        echo(f"settings {comparison.recipe}, on {comparison.device}")
+    if len(comparisons) == len(datasets) > 1:
+        print_result(Comparisons(tuple(comparisons)), as_json=False)

@@ -21,7 +21,9 @@ _Root = Annotated[
     typer.Option(help="Data root; TEMPERGAT_DATA or the user's cache when left out."),
 ]
 
-EXAMPLES = ("tempergat data list", "tempergat data check path/to/my/graph")
+EXAMPLES = {
+    "data": ("tempergat data list", "tempergat data check path/to/my/graph"),
+}
 
 
 def list_datasets(root: _Root = None, as_json: Json = False) -> None:

@@ -32,10 +32,12 @@ if TYPE_CHECKING:
 STORE_NAME = "diagnose.sqlite"
 
 
-EXAMPLES = (
-    "tempergat diagnose cora",
-    "tempergat diagnose my/graph --runs 5 --methods gat,temp_gated",
-)
+EXAMPLES = {
+    "diagnose": (
+        "tempergat diagnose cora",
+        "tempergat diagnose my/graph --runs 5 --methods gat,temp_gated",
+    ),
+}
 
 
 @with_reading_options

@@ -1,4 +1,4 @@
-"""`tempergat doctor`: versions, devices and kernels."""
+"""What there is: `tempergat methods`, and `tempergat doctor` on this installation."""
 
 import importlib.metadata
 import importlib.util
@@ -34,16 +34,42 @@ _BACKENDS = {
     "reference": "the reference, in plain PyTorch",
 }
 
+EXAMPLES = {
+    "methods": ("tempergat methods", "tempergat methods --json"),
+    "doctor": ("tempergat doctor", "tempergat doctor --json"),
+}
 
-EXAMPLES = (
-    "tempergat doctor",
-    "tempergat doctor --json",
-)
+
+def methods(as_json: Json = False) -> None:
+    """The methods and what they are made of."""
+    from tempergat.cli.ui.tables import output_console, print_table
+    from tempergat.comparison import Table
+    from tempergat.nn import METHODS
+
+    if as_json:
+        listed = [
+            {"method": name, "description": row.description, **row._asdict()}
+            for name, row in METHODS.items()
+        ]
+        print_json({"methods": listed})
+        return
+    rows = tuple(
+        (name, row.description, "yes" if row.in_paper else "no")
+        for name, row in METHODS.items()
+    )
+    table = Table(
+        "Methods",
+        ("method", "what it is", "in the paper"),
+        rows,
+        (
+            "`tempergat compare` compares those in the paper and mlp; --methods names "
+            "others.",
+        ),
+    )
+    print_table(output_console(), table)
 
 
-def doctor(
-    as_json: Json = False,
-) -> None:
+def doctor(as_json: Json = False) -> None:
     """Versions, devices and attention kernels."""
     findings = examine()
     if as_json:

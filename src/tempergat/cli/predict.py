@@ -1,4 +1,4 @@
-"""`tempergat predict`: classes of nodes from a checkpoint."""
+"""Commands about checkpoints: `tempergat predict` and `explore`."""
 
 import io
 from collections import Counter
@@ -23,21 +23,28 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-EXAMPLES = (
-    "tempergat predict tempergat-out/cora-temp_gated-seed0 cora",
-    "tempergat predict CHECKPOINT my/graph --probabilities --out labels.csv",
-)
+EXAMPLES = {
+    "predict": (
+        "tempergat predict tempergat-out/cora-temp_gated-seed0 cora",
+        "tempergat predict CHECKPOINT my/graph --probabilities --out labels.csv",
+    ),
+    "explore": (
+        "tempergat explore tempergat-out/cora-temp_gated-seed0",
+        "tempergat explore CHECKPOINT my/graph --out explore.html",
+    ),
+}
+
+_Checkpoint = Annotated[
+    Path,
+    typer.Argument(
+        metavar="CHECKPOINT", help="A checkpoint of `tempergat train`, or its folder."
+    ),
+]
 
 
 @with_reading_options
 def predict(
-    checkpoint: Annotated[
-        Path,
-        typer.Argument(
-            metavar="CHECKPOINT",
-            help="A checkpoint of `tempergat train`, or its folder.",
-        ),
-    ],
+    checkpoint: _Checkpoint,
     data: DatasetName,
     out: Annotated[
         Path | None,
@@ -165,3 +172,46 @@ def _csv(
             numbers = (f"{value:.6g}" for value in values)
             row.update(zip(columns, numbers, strict=True))
     return csv_text(rows)
+
+
+def explore(
+    checkpoint: _Checkpoint,
+    data: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="DATASET|PATH",
+            help="A name from `tempergat data list`, or the path of your own graph; "
+            "what the checkpoint names when left out.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="The file to write; - for standard output.",
+            show_default="explore.html",
+        ),
+    ] = None,
+) -> None:
+    """Write a page that shows a trained model node by node.
+
+    It has attention weights, gates and predictions. It is one HTML file that needs no
+    network. Drag the temperature of a layer and see attention weights and predictions
+    change; search nodes, or go through the wrongly classified ones. Larger graphs come
+    as a sample of their nodes, and the page says so.
+    """
+    if data is not None:
+        refuse_unknown_name(data)
+    path = out or Path("explore.html")
+    require_writable_file(path)
+    from tempergat.comparison import explorer_page, record
+    from tempergat.training import load_model
+
+    recorded = record(load_model(checkpoint, device="cpu"), data)
+    page = explorer_page(recorded)
+    write_output(page, out, path)
+    print_notes(recorded.dataset)
+    shown = int(recorded.sample.shown.sum())
+    part = "" if recorded.sample.is_whole else f" of {recorded.num_nodes:,}"
+    size = len(page.encode()) / 1e6
+    echo_beside(f"explorer {path}   {shown:,}{part} nodes, {size:.1f} MB", path)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tempergat.base import UserError, replace_non_finite
+from tempergat.base import UserError, file_stem, replace_non_finite
 from tempergat.cli.options.groups import (
     Reading,
     Settings,
@@ -37,22 +37,32 @@ if TYPE_CHECKING:
     from tempergat.training import Run, RunConfig, Scores, Tracker
 
 
-EXAMPLES = (
-    "tempergat train cora --method temp_gated",
-    "tempergat train my/graph --method gat --training sampled --fanout 10,5",
-)
+EXAMPLES = {
+    "train": (
+        "tempergat train cora --method temp_gated",
+        "tempergat train my/graph --method gat --training sampled --fanout 10,5",
+    ),
+}
+
+
+_Method = Annotated[
+    str,
+    typer.Option(help="One of `tempergat methods`.", autocompletion=complete_method),
+]
+_Folder = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder of the checkpoint; one for each run under tempergat-out/ "
+        "when left out.",
+    ),
+]
 
 
 @with_settings_options
 @with_reading_options
 def train(
     dataset: DatasetName,
-    method: Annotated[
-        str,
-        typer.Option(
-            help="One of `tempergat methods`.", autocompletion=complete_method
-        ),
-    ],
+    method: _Method,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the run.")] = 0,
     recipe: RecipeName = None,
     split: Split = None,
@@ -61,13 +71,7 @@ def train(
     settings: Settings,
     reading: Reading,
     device: DeviceName = "auto",
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder of the checkpoint; one for each run under tempergat-out/ "
-            "when left out.",
-        ),
-    ] = None,
+    out: _Folder = None,
     resume: Annotated[
         bool,
         typer.Option(help="Continue from the folder's checkpoint, or train again."),
@@ -110,7 +114,6 @@ def train(
     )
     with (
         stoppable(f"the checkpoint in {folder} is kept"),
-        _tracker(track, folder, config) as tracker,
         _epoch_display(None if quiet else console, config.epochs) as on_epoch,
     ):
         model = train_model(
@@ -122,14 +125,13 @@ def train(
             out=folder,
             resume=resume,
             progress=False if on_epoch is None else on_epoch,
-            tracker=tracker,
+            tracker=_tracker(track, folder, config),
             metric=overrides.metric,
             class_weights=overrides.class_weights,
             settings=overrides.settings,
         )
-    run = model.run
-    _show(graph, config, run, folder, as_json)
-    if run.status == "failed":
+    _show(graph, config, model.run, folder, as_json)
+    if model.run.status == "failed":
         raise typer.Exit(1)
 
 
@@ -207,8 +209,6 @@ def _folder_name(
     dataset: str, method: str, seed: int, split: str | None, split_seed: int | None
 ) -> str:
     """The name of a run's folder; it names the split if one was chosen."""
-    from tempergat.base import file_stem
-
     name = f"{method}-seed{seed}"
     if split is not None:
         name += f"-split{split}"
@@ -217,20 +217,16 @@ def _folder_name(
     return f"{file_stem(dataset)}-{file_stem(name)}"
 
 
-@contextmanager
-def _tracker(
-    name: str | None, folder: Path, config: "RunConfig"
-) -> Iterator["Tracker | None"]:
+def _tracker(name: str | None, folder: Path, config: "RunConfig") -> "Tracker | None":
     from tempergat.training import TensorBoardTracker, WandbTracker
 
     if name is None:
-        yield None
-    elif name == "tensorboard":
-        yield TensorBoardTracker(folder / "tensorboard")
-    elif name == "wandb":
-        yield WandbTracker("tempergat", config.model_dump(mode="json"), folder)
-    else:
-        raise UserError(f"--track is {name!r}; choose tensorboard or wandb")
+        return None
+    if name == "tensorboard":
+        return TensorBoardTracker(folder / "tensorboard")
+    if name == "wandb":
+        return WandbTracker("tempergat", config.model_dump(mode="json"), folder)
+    raise UserError(f"--track is {name!r}; choose tensorboard or wandb")
 
 
 @contextmanager

@@ -101,34 +101,19 @@ def parse_runs(text: str) -> "int | Literal['paper']":
     return int(text)
 
 
-def parse_names(text: str, option: str, example: str = "cora,pubmed") -> list[str]:
-    """The names in a list like `cora,pubmed`, each once.
-
-    Args:
-        text: Names, separated by commas or spaces.
-        option: The option that holds the list.
-        example: A list that the error message gives.
-
-    Raises:
-        UserError: The list is empty.
-    """
-    names = list(dict.fromkeys(text.replace(",", " ").split()))
-    if not names:
-        raise UserError(f"{option} is {text!r}; give some, like {example}")
-    return names
-
-
 def parse_methods(text: str) -> list[str]:
-    """The methods in a list like `gat,gatv2`.
+    """The methods in a list like `gat,gatv2`, separated by commas or spaces.
 
     Raises:
         UserError: The list is empty, names a method twice, or there is no such method.
     """
     from tempergat.nn import find_method
 
-    names = parse_names(text, "--methods", "gat,temp_gated")
+    names = text.replace(",", " ").split()
+    if not names:
+        raise UserError(f"--methods is {text!r}; give some, like gat,temp_gated")
     for name in names:
-        if text.replace(",", " ").split().count(name) > 1:
+        if names.count(name) > 1:
             raise UserError(f"--methods names {name} twice; name each method once")
         find_method(name)
     return names

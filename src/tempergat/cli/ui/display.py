@@ -1,7 +1,6 @@
 """Comparisons on the terminal: the progress, then the tables."""
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -20,7 +19,6 @@ from tempergat.comparison import (
     interval_text,
     mean_and_std,
     runs_done,
-    stored_comparisons,
     time_left,
 )
 
@@ -181,28 +179,3 @@ def print_result(
             *others, report = result.files
             echo(f"report   {report}")
             echo(f"summary  {', '.join(str(path) for path in others)}")
-
-
-def print_stored(
-    store: Path, datasets: Sequence[str], baseline: str | None, *, as_json: bool
-) -> None:
-    """Print the comparisons of a store; the list of them as JSON.
-
-    With several names, their summary follows, if there is one table of each.
-    """
-    names: Sequence[str | None] = datasets or [None]
-    comparisons = [
-        comparison
-        for name in names
-        for comparison in stored_comparisons(store, name, baseline)
-    ]
-    if as_json:
-        print_json([comparison.facts for comparison in comparisons])
-        return
-    for number, comparison in enumerate(comparisons):
-        if number:
-            echo("")
-        print_comparison(comparison)
-        echo(f"settings {comparison.recipe}, on {comparison.device}")
-    if len(comparisons) == len(datasets) > 1:
-        print_result(Comparisons(tuple(comparisons)), as_json=False)

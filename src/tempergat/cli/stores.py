@@ -1,0 +1,151 @@
+"""Commands about stores: `tempergat report`, `merge` and `export`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tempergat.base import UserError
+from tempergat.cli.options.shared import Baseline, Json, require_writable_file
+from tempergat.cli.ui.graphs import refuse_unknown_name
+from tempergat.cli.ui.output import echo, echo_beside, print_json, write_output
+
+EXAMPLES = {
+    "report": (
+        "tempergat report",
+        "tempergat report tempergat-out --baseline gat --out report.html",
+        "tempergat report --checkpoint tempergat-out/cora-temp_gated-seed0",
+    ),
+    "merge": (
+        "tempergat merge first/ second/ third/ --out all",
+        "tempergat merge a.sqlite b.sqlite --out all.sqlite --json",
+    ),
+    "export": (
+        "tempergat export tempergat-out/store.sqlite",
+        "tempergat export first.sqlite second.sqlite --to runs.csv",
+    ),
+}
+
+
+def report(
+    store: Annotated[
+        Path,
+        typer.Argument(
+            metavar="STORE",
+            help="A store of `tempergat compare`, or its output folder.",
+        ),
+    ] = Path("tempergat-out"),
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="The file to write, - for standard output; report.html beside the "
+            "store when left out.",
+            show_default=False,
+        ),
+    ] = None,
+    baseline: Baseline = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            help="A checkpoint of `tempergat train` to show node by node at the end, "
+            "as `tempergat explore` does.",
+            show_default=False,
+        ),
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            help="With --checkpoint: the name or path of its graph, if the checkpoint "
+            "does not name it.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Write finished comparisons as one HTML file.
+
+    It needs no network. It has the answer, the tables, every run, learning curves, what
+    temperatures and gates learned, confusion matrices, costs, and what is needed to
+    repeat it.
+    """
+    if data is not None:
+        if checkpoint is None:
+            raise UserError(
+                f"--data {data} is the graph of a checkpoint; add --checkpoint, or "
+                "leave it out"
+            )
+        refuse_unknown_name(data)
+    from tempergat.comparison import Comparisons, stored_comparisons
+    from tempergat.training import load_model
+
+    folder = store if store.is_dir() else store.parent
+    path = out or folder / "report.html"
+    require_writable_file(path)
+    stored = stored_comparisons(store, baseline=baseline)
+    model = None if checkpoint is None else load_model(checkpoint, device="cpu")
+    shown = stored[0] if len(stored) == 1 else Comparisons(tuple(stored))
+    write_output(shown.to_html(model=model, graph=data), out, path)
+    echo_beside(f"report   {path}", path)
+
+
+def merge(
+    stores: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="STORE",
+            help="Stores of `tempergat compare`, or its output folders.",
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="The store that takes all runs: a folder, or a file that ends in "
+            ".sqlite."
+        ),
+    ],
+    as_json: Json = False,
+) -> None:
+    """Put the runs of several machines into one store.
+
+    Merges what `tempergat compare --shard` has left on each machine. The stores are
+    only read; merging them again changes nothing. Afterwards `tempergat compare` with
+    the same arguments, without --shard and with this --out, trains nothing and gives
+    the table.
+    """
+    from tempergat.comparison import merge as merge_stores
+
+    merged = merge_stores(stores, out)
+    if as_json:
+        print_json(merged.facts)
+        return
+    for line in merged.sentences:
+        echo(line)
+    echo(f"table    tempergat compare --table {out}")
+
+
+def export(
+    stores: Annotated[
+        list[Path], typer.Argument(metavar="STORE", help="Stores of finished runs.")
+    ],
+    to: Annotated[Path, typer.Option(help="The CSV to write.")] = Path(
+        "tempergat-out/runs.csv"
+    ),
+    as_json: Json = False,
+) -> None:
+    """Write the runs of stores as CSV, one row per run.
+
+    An existing CSV keeps the rows of datasets that the stores lack.
+    """
+    from tempergat.comparison import export_stores
+
+    merged = export_stores(stores, to)
+    if as_json:
+        print_json(
+            {
+                "runs": sum(merged.written.values()),
+                "replaced": dict(merged.replaced),
+                "kept": dict(merged.kept),
+                "file": str(to),
+            }
+        )
+        return
+    echo(merged.sentence)
