@@ -147,14 +147,14 @@ FAULTS = (
     ),
     Fault(
         "runs on one split count as independent, so noise looks like a difference",
-        "comparison/results.py",
+        "comparison/results/from_runs.py",
         "by_split=split_count > 1)",
         "by_split=False)",
         "comparison/test_results.py::test_several_splits_are_paired_by_split_not_by_seed",
     ),
     Fault(
         "runs under noise are in the table of a comparison",
-        "comparison/from_store.py",
+        "comparison/results/from_store.py",
         "return (run.device, run.numerics, run.condition)",
         "return (run.device, run.numerics, None)",
         "comparison/test_other_origins.py"

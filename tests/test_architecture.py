@@ -129,8 +129,8 @@ def test_links_are_followed_only_where_the_user_gave_the_path() -> None:
     ]
     assert [name for name in following if not name.startswith("base/")] == [
         "cli/ui/output.py",
-        "comparison/comparison.py",
         "comparison/explorer/node_picture.py",
+        "comparison/results/comparison.py",
         "training/single/model.py",
     ]
 

@@ -10,7 +10,7 @@ from studies.results import result_path
 from tempergat.base.figures import COLOURS, MARKERS, new_figure, style
 from tempergat.comparison.paper import BACKBONE_OF, PAPER_METHODS, read_paper
 from tempergat.comparison.report.figures import result_figure
-from tempergat.comparison.results import dataset_result
+from tempergat.comparison.results.from_runs import dataset_result
 from tempergat.comparison.storage.export import read_runs
 from tempergat.stats import Summary
 

@@ -13,7 +13,8 @@ from tempergat.base.figures import COLOURS, MARKERS, new_figure, style
 from tempergat.comparison.paper import BACKBONE_OF
 from tempergat.comparison.report.formats import as_markdown
 from tempergat.comparison.report.tables import result_table
-from tempergat.comparison.results import DatasetResult, dataset_result
+from tempergat.comparison.results.from_runs import dataset_result
+from tempergat.comparison.results.result import DatasetResult
 from tempergat.comparison.search import search_for_any_graph, setting_word
 from tempergat.comparison.storage.export import read_runs as read_whole_runs
 from tempergat.stats import PairedComparison, Summary, compare_pairs, summarise

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tempergat.comparison.results import METRIC_NAMES
+from tempergat.comparison.results.result import METRIC_NAMES
 from tests.cli.conftest import Command
 
 TWO = ("--methods", "gcn,gat", "--runs", "2", "--device", "cpu")

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tempergat.base import UserError
-from tempergat.comparison.comparison import Comparison
-from tempergat.comparison.comparisons import Comparisons
-from tempergat.comparison.results import dataset_result
+from tempergat.comparison.results.comparison import Comparison
+from tempergat.comparison.results.comparisons import Comparisons
+from tempergat.comparison.results.from_runs import dataset_result
 from tempergat.stats import average_ranks
 from tests.support.made_up_runs import failed_run, study
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 import tempergat
 from tempergat.base import UserError
-from tempergat.comparison.from_store import stored_comparisons
+from tempergat.comparison.results.from_store import stored_comparisons
 from tempergat.data import csbm, gaussian
 from tempergat.training import Preparation
 from tests.support.tiny_graph import write_recipe

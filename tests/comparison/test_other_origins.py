@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import tempergat
-from tempergat.comparison.from_store import stored_comparisons
+from tempergat.comparison.results.from_store import stored_comparisons
 from tempergat.comparison.storage.store import Store
 from tempergat.training import Condition
 from tests.support.made_up_runs import study

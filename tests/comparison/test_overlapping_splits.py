@@ -12,9 +12,9 @@ from scipy import stats as scipy_stats
 from torch_geometric.data import Data
 
 import tempergat
-from tempergat.comparison.from_store import stored_comparisons
-from tempergat.comparison.notes import note_on_splits, stored_split_ratio
-from tempergat.comparison.results import dataset_result
+from tempergat.comparison.results.from_runs import dataset_result
+from tempergat.comparison.results.from_store import stored_comparisons
+from tempergat.comparison.results.notes import note_on_splits, stored_split_ratio
 from tempergat.data import csbm
 from tests.support.made_up_runs import run
 

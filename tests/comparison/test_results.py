@@ -10,10 +10,10 @@ import pytest
 import scipy.stats
 
 from tempergat.base.errors import UserError
-from tempergat.comparison.comparison import Comparison
-from tempergat.comparison.comparisons import Comparisons
 from tempergat.comparison.report.formats import as_html, as_latex, as_markdown, as_text
-from tempergat.comparison.results import dataset_result
+from tempergat.comparison.results.comparison import Comparison
+from tempergat.comparison.results.comparisons import Comparisons
+from tempergat.comparison.results.from_runs import dataset_result
 from tempergat.training import LayerRecord
 from tests.support.made_up_runs import METHODS, failed_run, run, study
 

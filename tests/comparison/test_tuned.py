@@ -11,10 +11,10 @@ import torch
 
 import tempergat
 from tempergat.base import UserError
-from tempergat.comparison.comparison import Comparison
 from tempergat.comparison.display import Display
-from tempergat.comparison.from_store import stored_comparisons
 from tempergat.comparison.plan import make_plan, read_graphs
+from tempergat.comparison.results.comparison import Comparison
+from tempergat.comparison.results.from_store import stored_comparisons
 from tempergat.comparison.run import finished_part, run_plan
 from tempergat.comparison.storage.store import Store
 from tempergat.comparison.tune import Choice

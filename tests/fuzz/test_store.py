@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from tempergat.comparison.results import dataset_result
+from tempergat.comparison.results.from_runs import dataset_result
 from tempergat.comparison.storage.schema import checksum
 from tempergat.comparison.storage.store import Store
 from tempergat.comparison.sweeps.sweep import sweep

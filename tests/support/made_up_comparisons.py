@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from tempergat.comparison.comparison import Comparison
-from tempergat.comparison.results import dataset_result
+from tempergat.comparison.results.comparison import Comparison
+from tempergat.comparison.results.from_runs import dataset_result
 from tempergat.training import LayerRecord, Run
 from tests.support.made_up_runs import METHODS, study
 

@@ -6,8 +6,6 @@ from tempergat.base import lazy_names
 
 if TYPE_CHECKING:
     from .api import compare as compare
-    from .comparison import Comparison as Comparison
-    from .comparisons import Comparisons as Comparisons
     from .display import Lines as Lines
     from .display import runs_done as runs_done
     from .display import time_left as time_left
@@ -15,10 +13,8 @@ if TYPE_CHECKING:
     from .explorer.node_picture import NodePicture as NodePicture
     from .explorer.node_picture import draw_node as draw_node
     from .explorer.page import explorer_page as explorer_page
-    from .from_store import stored_comparisons as stored_comparisons
     from .machines.merge import merge as merge
     from .machines.ray_workers import RayWorkers as RayWorkers
-    from .notes import note_on_residual as note_on_residual
     from .plan import Plan as Plan
     from .plan import make_plan as make_plan
     from .plan import read_graphs as read_graphs
@@ -28,7 +24,11 @@ if TYPE_CHECKING:
     from .report.formats import p_value as p_value
     from .report.formats import signed as signed
     from .report.tables import interval_text as interval_text
-    from .results import METRIC_NAMES as METRIC_NAMES
+    from .results.comparison import Comparison as Comparison
+    from .results.comparisons import Comparisons as Comparisons
+    from .results.from_store import stored_comparisons as stored_comparisons
+    from .results.notes import note_on_residual as note_on_residual
+    from .results.result import METRIC_NAMES as METRIC_NAMES
     from .run import STORE_NAME as STORE_NAME
     from .run import run_comparisons as run_comparisons
     from .screening import SCREENED as SCREENED

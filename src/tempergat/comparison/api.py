@@ -9,11 +9,11 @@ from typing import Any, Literal, TypeAlias, TypedDict, Unpack, overload
 import torch
 
 from tempergat.base import UserError, printable
-from tempergat.comparison.comparison import Comparison
-from tempergat.comparison.comparisons import Comparisons
 from tempergat.comparison.display import Lines
 from tempergat.comparison.machines.ray_workers import RayWorkers
 from tempergat.comparison.plan import MethodsArgument, make_plan, read_graphs
+from tempergat.comparison.results.comparison import Comparison
+from tempergat.comparison.results.comparisons import Comparisons
 from tempergat.comparison.run import run_comparisons
 from tempergat.comparison.sweeps.shards import FinishedShard, Shard, refuse_shard
 from tempergat.data import Dataset, GraphInput, ReadOptions, warn_of_notes

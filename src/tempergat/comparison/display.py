@@ -4,9 +4,9 @@ import time
 from collections.abc import Callable, Sequence
 
 from tempergat.base import counted, duration
-from tempergat.comparison.comparison import Comparison
 from tempergat.comparison.plan import Plan
 from tempergat.comparison.report.formats import mean_and_std
+from tempergat.comparison.results.comparison import Comparison
 from tempergat.comparison.sweeps.state import Progress
 from tempergat.stats import Summary, summarise
 from tempergat.training import Run

@@ -4,7 +4,7 @@ import csv
 from dataclasses import dataclass
 from importlib import resources
 
-from tempergat.comparison.results import DatasetResult
+from tempergat.comparison.results.result import DatasetResult
 from tempergat.data import CATALOG
 from tempergat.nn import METHODS
 

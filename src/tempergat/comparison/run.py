@@ -11,12 +11,16 @@ from pathlib import Path
 
 import torch
 
-from tempergat.comparison.comparison import Comparison
-from tempergat.comparison.comparisons import Comparisons
 from tempergat.comparison.display import Display
-from tempergat.comparison.notes import notes_below_table, opening_lines, split_ratio
 from tempergat.comparison.plan import Plan
-from tempergat.comparison.results import dataset_result
+from tempergat.comparison.results.comparison import Comparison
+from tempergat.comparison.results.comparisons import Comparisons
+from tempergat.comparison.results.from_runs import dataset_result
+from tempergat.comparison.results.notes import (
+    notes_below_table,
+    opening_lines,
+    split_ratio,
+)
 from tempergat.comparison.storage.store import Store
 from tempergat.comparison.sweeps.shards import FinishedShard, Shard
 from tempergat.comparison.sweeps.state import OnProgress, Progress

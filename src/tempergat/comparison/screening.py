@@ -17,7 +17,7 @@ from tempergat.comparison.measure import Measurements, measure
 from tempergat.comparison.paper import PAPER_METHODS
 from tempergat.comparison.report.formats import mean_and_std
 from tempergat.comparison.report.sentences import best_in_words, denial
-from tempergat.comparison.results import simplest_of
+from tempergat.comparison.results.result import simplest_of
 from tempergat.comparison.storage.store import Store
 from tempergat.comparison.sweeps.state import OnProgress
 from tempergat.comparison.sweeps.sweep import sweep

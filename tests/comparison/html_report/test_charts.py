@@ -14,7 +14,7 @@ from tempergat.comparison.html_report.line_charts import (
     curves_chart,
     lines_of,
 )
-from tempergat.comparison.results import dataset_result
+from tempergat.comparison.results.from_runs import dataset_result
 from tests.support.made_up_comparisons import comparison
 from tests.support.made_up_runs import METHODS, study
 

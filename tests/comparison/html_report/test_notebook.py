@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 from tempergat.comparison.html_report.tables import notebook_html
 from tempergat.comparison.report.tables import result_table
-from tempergat.comparison.results import dataset_result
+from tempergat.comparison.results.from_runs import dataset_result
 from tests.support.made_up_runs import failed_run, study
 
 MEANS = {"gat": 80.0, "gated": 82.0, "temp_only": 79.0}

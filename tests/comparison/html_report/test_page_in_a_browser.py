@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from matplotlib import image
 
-from tempergat.comparison.comparisons import Comparisons
+from tempergat.comparison.results.comparisons import Comparisons
 from tests.support.browser import opened
 from tests.support.made_up_comparisons import comparison
 

@@ -7,11 +7,12 @@ from html.parser import HTMLParser
 import pytest
 
 from tempergat.base import UserError
-from tempergat.comparison.comparison import Comparison
-from tempergat.comparison.comparisons import Comparisons
 from tempergat.comparison.paper import published_scores, read_paper
 from tempergat.comparison.report.formats import percent, signed
-from tempergat.comparison.results import DatasetResult, dataset_result
+from tempergat.comparison.results.comparison import Comparison
+from tempergat.comparison.results.comparisons import Comparisons
+from tempergat.comparison.results.from_runs import dataset_result
+from tempergat.comparison.results.result import DatasetResult
 from tests.support.made_up_comparisons import comparison, hostile_comparison
 from tests.support.made_up_runs import METHODS, study
 

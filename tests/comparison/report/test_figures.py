@@ -10,7 +10,8 @@ from tempergat import nn
 from tempergat.comparison.report import figures as plots
 from tempergat.comparison.report.figures import write_figure
 from tempergat.comparison.report.tables import indistinct_groups
-from tempergat.comparison.results import DatasetResult, dataset_result
+from tempergat.comparison.results.from_runs import dataset_result
+from tempergat.comparison.results.result import DatasetResult
 from tempergat.stats import average_ranks
 from tests.support.made_up_runs import METHODS, failed_run, study
 

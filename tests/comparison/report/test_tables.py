@@ -22,7 +22,8 @@ from tempergat.comparison.report.formats import (
 )
 from tempergat.comparison.report.records import as_csv, as_json, write_result
 from tempergat.comparison.report.tables import notes_on_methods, result_table
-from tempergat.comparison.results import DatasetResult, dataset_result
+from tempergat.comparison.results.from_runs import dataset_result
+from tempergat.comparison.results.result import DatasetResult
 from tempergat.training import LayerRecord
 from tests.support.made_up_runs import METHODS, failed_run, run, study
 

@@ -12,7 +12,11 @@ from tempergat.comparison.report.tables import (
     interval_text,
     shown_interval,
 )
-from tempergat.comparison.results import METRIC_NAMES, DatasetResult, MethodResult
+from tempergat.comparison.results.result import (
+    METRIC_NAMES,
+    DatasetResult,
+    MethodResult,
+)
 from tempergat.stats import RankTable
 from tempergat.training import Run
 

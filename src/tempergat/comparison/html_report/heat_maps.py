@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from tempergat.comparison.html_report import svg
 from tempergat.comparison.report.formats import p_value, signed
-from tempergat.comparison.results import DatasetResult
+from tempergat.comparison.results.result import DatasetResult
 from tempergat.stats import PairedComparison
 
 # More classes than this are not seen in a figure, and make the page large.

@@ -40,11 +40,11 @@ from tempergat.comparison.report.formats import as_latex, as_markdown
 from tempergat.comparison.report.records import as_csv
 from tempergat.comparison.report.sentences import ONE_CLASS_MARK
 from tempergat.comparison.report.tables import shown_interval
-from tempergat.comparison.results import METRIC_NAMES, DatasetResult
+from tempergat.comparison.results.result import METRIC_NAMES, DatasetResult
 
 if TYPE_CHECKING:
-    from tempergat.comparison.comparison import Comparison
-    from tempergat.comparison.comparisons import Comparisons
+    from tempergat.comparison.results.comparison import Comparison
+    from tempergat.comparison.results.comparisons import Comparisons
 
 
 def report_html(

@@ -30,7 +30,7 @@ from tempergat.comparison.report.tables import (
     result_columns,
     shown_comparisons,
 )
-from tempergat.comparison.results import (
+from tempergat.comparison.results.result import (
     LARGEST_CLASS,
     DatasetResult,
     MethodResult,
@@ -38,7 +38,7 @@ from tempergat.comparison.results import (
 from tempergat.nn import description_of
 
 if TYPE_CHECKING:
-    from tempergat.comparison.comparison import Comparison
+    from tempergat.comparison.results.comparison import Comparison
 
 _NUMBER = re.compile(r"[<+-]?\d[\d,]*(\.\d+)?")
 _NONE = "-"

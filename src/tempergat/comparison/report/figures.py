@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tempergat.base import printable
 from tempergat.base.figures import new_figure, save_figure, style
 from tempergat.comparison.report.tables import indistinct_groups, shown_interval
-from tempergat.comparison.results import METRIC_NAMES, DatasetResult
+from tempergat.comparison.results.result import METRIC_NAMES, DatasetResult
 from tempergat.nn import METHODS
 from tempergat.stats import RankTable, Summary
 

@@ -9,7 +9,7 @@ from typing import Any
 from tempergat.base import csv_text, file_stem, write_into
 from tempergat.comparison.report.formats import as_latex, as_markdown
 from tempergat.comparison.report.tables import result_table
-from tempergat.comparison.results import (
+from tempergat.comparison.results.result import (
     LARGEST_CLASS,
     DatasetResult,
     LargestClass,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tempergat.base import joined, listed
-from tempergat.comparison.results import DatasetResult, MethodResult
+from tempergat.comparison.results.result import DatasetResult, MethodResult
 from tempergat.stats import PairedComparison, best_set
 
 # Beside the name of a method that predicts one class for every test node.

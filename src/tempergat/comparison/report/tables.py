@@ -11,7 +11,11 @@ from tempergat.comparison.report.formats import (
     signed,
 )
 from tempergat.comparison.report.sentences import ONE_CLASS_MARK, notes_on_one_class
-from tempergat.comparison.results import LARGEST_CLASS, METRIC_NAMES, DatasetResult
+from tempergat.comparison.results.result import (
+    LARGEST_CLASS,
+    METRIC_NAMES,
+    DatasetResult,
+)
 from tempergat.nn import description_of
 from tempergat.stats import PairedComparison, RankTable, Summary
 

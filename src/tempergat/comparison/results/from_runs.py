@@ -1,158 +1,28 @@
-"""The result of one dataset: each method's scores in percent, and comparisons."""
+"""The result of runs on one dataset: each method's scores, and their comparisons."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from dataclasses import replace
 
 import numpy as np
 
 from tempergat.base import UserError
+from tempergat.comparison.results.result import (
+    LARGEST_CLASS,
+    DatasetResult,
+    LargestClass,
+    MethodResult,
+)
 from tempergat.comparison.storage.groups import Origin
 from tempergat.stats import (
     PairedComparison,
     Summary,
     any_beats,
-    best_set,
     compare_all,
     compare_pairs,
     ranked,
     summarise,
 )
 from tempergat.training import LayerRecord, Run, constant_score
-
-METRIC_NAMES = {
-    "accuracy": "accuracy",
-    "micro_f1": "micro-F1",
-    "macro_f1": "macro-F1",
-    "roc_auc": "ROC AUC",
-    "average_precision": "average precision",
-}
-# The name of the row of a constant answer, which every table shows beside the methods.
-LARGEST_CLASS = "largest class"
-
-
-@dataclass(frozen=True)
-class MethodResult:
-    """One method's runs on one dataset.
-
-    Attributes:
-        summary: Mean, deviation and interval of the finished runs' scores.
-        scores: The finished runs' scores by seed.
-        comparison: The method against its baseline; None where it has none.
-        selected: Learned values at the selected epoch, averaged over finished runs.
-        last: Learned values at the last epoch, averaged over finished runs.
-        failures: A line for each failed run.
-        time_s: Total time of all runs.
-        confusion: Test nodes of all finished runs by true class (rows) and predicted
-            class; None where a run has none.
-        only_class: By seed, the class that a run predicts for every test node; without
-            the runs that predict several classes.
-        parameter_count: Number of trained parameters, a mean where settings were
-            searched; None where a run does not say.
-    """
-
-    method: str
-    summary: Summary
-    scores: dict[int, float]
-    comparison: PairedComparison | None
-    selected: LayerRecord
-    last: LayerRecord
-    failures: tuple[str, ...]
-    time_s: float
-    confusion: tuple[tuple[int, ...], ...] | None = None
-    only_class: dict[int, int] = field(default_factory=dict)
-    parameter_count: float | None = None
-
-
-@dataclass(frozen=True)
-class LargestClass:
-    """One class as the answer for every test node; no method, and never ranked.
-
-    It is the class of most test nodes, those of all splits together: no other class,
-    given as the answer on all splits, is right more often.
-
-    Attributes:
-        label: The class.
-        scores: Its scores in percent by seed; by split where there are several.
-        mean: Their mean, where every seed counts once, as in the mean of a method.
-    """
-
-    label: int
-    scores: dict[int, float]
-    mean: float
-
-
-@dataclass(frozen=True)
-class DatasetResult:
-    """All methods on one dataset.
-
-    Attributes:
-        selection: The rule that chose each run's epoch.
-        pairing: What the comparisons' pairs share.
-        splits: How many splits the runs are on.
-        results: One for each method that has runs, in the order given.
-        largest_class: What answering the largest class for every node scores; None
-            where no run has a confusion matrix.
-        pairs: Tests of all pairs of methods, the higher mean of a pair as baseline,
-            those with too few runs last; none where these were not made.
-        beats_guessing: Whether some method is shown to be better than the largest
-            class; None where that was not tested.
-        beats_mlp: The same for `mlp`.
-        test_to_train: Test nodes per training node, for which tests over splits that
-            share training nodes are corrected; 0 where they share none, None where it
-            is not known.
-    """
-
-    dataset: str
-    metric: str
-    selection: str
-    pairing: Literal["seeds", "splits"]
-    splits: int
-    results: tuple[MethodResult, ...]
-    largest_class: LargestClass | None = None
-    pairs: tuple[PairedComparison, ...] = ()
-    beats_guessing: bool | None = None
-    beats_mlp: bool | None = None
-    test_to_train: float | None = 0.0
-
-    def __getitem__(self, method: str) -> MethodResult:
-        return next(result for result in self.results if result.method == method)
-
-    @property
-    def methods(self) -> tuple[str, ...]:
-        """Names of the methods that have runs."""
-        return tuple(result.method for result in self.results)
-
-    @property
-    def best(self) -> MethodResult | None:
-        """The method with the highest mean; None where no run finished.
-
-        Where all pairs were tested, methods with too few runs for a test are left out.
-        """
-        if self.pairs:
-            return self[self.pairs[0].baseline]
-        scored = [r for r in self.results if r.summary.mean is not None]
-        return max(scored, key=lambda r: r.summary.mean or 0.0, default=None)
-
-    @property
-    def best_set(self) -> tuple[str, ...]:
-        """The method of the highest mean and those tested and not shown to be worse.
-
-        Empty where that was not tested.
-        """
-        return best_set(self.pairs)
-
-    @property
-    def simplest(self) -> str | None:
-        """The method of the best set with the fewest parameters; None if unknown."""
-        return simplest_of({m: self[m].parameter_count for m in self.best_set})
-
-
-def simplest_of(parameter_counts: Mapping[str, float | None]) -> str | None:
-    """The method with the fewest parameters; None unless all are known."""
-    known = {m: count for m, count in parameter_counts.items() if count is not None}
-    is_known = len(known) == len(parameter_counts) > 0
-    return min(known, key=known.__getitem__) if is_known else None
 
 
 def dataset_result(

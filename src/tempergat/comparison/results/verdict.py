@@ -14,7 +14,7 @@ from tempergat.comparison.report.sentences import (
     named,
     one_class_clause,
 )
-from tempergat.comparison.results import DatasetResult, MethodResult
+from tempergat.comparison.results.result import DatasetResult, MethodResult
 from tempergat.nn import METHODS
 from tempergat.stats import PairedComparison
 

@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tempergat.base import UserError, counted, suggest_one_of, write_into
-from tempergat.comparison.across_graphs import (
+from tempergat.comparison.explorer.page import explorer_section
+from tempergat.comparison.html_report.report import several_html
+from tempergat.comparison.report.formats import Table, as_html, as_text
+from tempergat.comparison.results.across_graphs import (
     AcrossGraphs,
     across_graphs,
     scores_table,
     summary_table,
     summary_verdict,
 )
-from tempergat.comparison.comparison import Comparison, Written
-from tempergat.comparison.explorer.page import explorer_section
-from tempergat.comparison.html_report.report import several_html
-from tempergat.comparison.report.formats import Table, as_html, as_text
+from tempergat.comparison.results.comparison import Comparison, Written
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,15 +5,15 @@ from pathlib import Path
 from typing import Any
 
 from tempergat.base import UserError, listed, suggest_one_of
-from tempergat.comparison.comparison import Comparison
-from tempergat.comparison.notes import (
+from tempergat.comparison.plan import FIRST_TUNED_SEED, MOST_RUNS, baselines_of
+from tempergat.comparison.results.comparison import Comparison
+from tempergat.comparison.results.from_runs import dataset_result
+from tempergat.comparison.results.notes import (
     note_on_residual,
     note_on_splits,
     notes_on_condition,
     stored_split_ratio,
 )
-from tempergat.comparison.plan import FIRST_TUNED_SEED, MOST_RUNS, baselines_of
-from tempergat.comparison.results import dataset_result
 from tempergat.comparison.search import setting_word
 from tempergat.comparison.storage.store import Store
 from tempergat.comparison.tune import notes_on_tuning, searched_settings

@@ -7,7 +7,11 @@ from typing import Any
 from tempergat.base import counted, joined
 from tempergat.comparison.report.formats import Table, mean_and_std, p_value, percent
 from tempergat.comparison.report.tables import notes_on_largest_class
-from tempergat.comparison.results import LARGEST_CLASS, METRIC_NAMES, DatasetResult
+from tempergat.comparison.results.result import (
+    LARGEST_CLASS,
+    METRIC_NAMES,
+    DatasetResult,
+)
 from tempergat.stats import ALPHA, RankTable, average_ranks
 
 _SIGNS = {"better": " +", "worse": " -"}

@@ -16,14 +16,14 @@ from tempergat.comparison.html_report.tables import notebook_html
 from tempergat.comparison.report.formats import Table, as_latex, as_markdown, as_text
 from tempergat.comparison.report.records import as_json, as_rows, write_result
 from tempergat.comparison.report.tables import result_table
-from tempergat.comparison.results import DatasetResult
+from tempergat.comparison.results.result import DatasetResult
+from tempergat.comparison.results.verdict import verdict
 from tempergat.comparison.tune import (
     Choice,
     recipe_text,
     tuned_csv,
     tuned_facts,
 )
-from tempergat.comparison.verdict import verdict
 from tempergat.training import Condition, Run
 
 if TYPE_CHECKING:

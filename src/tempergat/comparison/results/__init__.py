@@ -1,0 +1,1 @@
+"""What runs show: one graph or several, in tables, notes and words."""
