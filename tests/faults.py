@@ -126,14 +126,14 @@ FAULTS = (
     Fault(
         "a command that is given again trains everything again",
         "comparison/storage/store.py",
-        "if not group.keys <= finished[study]:",
+        "if not group.keys <= finished[group.study]:",
         "if group.keys:",
         "comparison/sweeps/test_sweep.py::test_sweeping_again_trains_nothing",
     ),
     Fault(
         "a kill leaves a part of a group, which is never completed",
         "comparison/storage/store.py",
-        "self._user_errors(), self._transaction():\n            return",
+        "self._transaction():\n            return",
         "self._user_errors():\n            return",
         "comparison/storage/test_store.py::test_a_group_is_stored_whole_or_not_at_all",
     ),
