@@ -8,7 +8,6 @@ from studies.runner import Stage, Stages
 from tempergat.base import csv_text, write_text
 from tempergat.comparison.search import Proposals, best_trial, search_for_any_graph
 from tempergat.comparison.storage.export import read_runs
-from tempergat.nn import METHODS
 from tempergat.training import config_hash, load_recipe
 
 PLAN = read_plan("tuned")
@@ -45,7 +44,7 @@ def search_stages(graph: str, file: str, number: int, method: str) -> Stages:
     search = PLAN["searches"][number]
     proposals = Proposals(
         load_recipe(PLAN["graphs"][graph]).config_for(method),
-        search_for_any_graph().values_for(METHODS[method].backbone),
+        search_for_any_graph().values_for(method),
         search["sampler_seed"],
     )
     seeds = range(search["first_seed"], search["first_seed"] + PLAN["seeds"])

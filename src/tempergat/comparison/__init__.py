@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from .results.from_store import stored_comparisons as stored_comparisons
     from .results.notes import note_on_residual as note_on_residual
     from .results.result import METRIC_NAMES as METRIC_NAMES
-    from .run import STORE_NAME as STORE_NAME
     from .run import run_comparisons as run_comparisons
     from .screening import SCREENED as SCREENED
     from .screening import SCREENING_EPOCHS as SCREENING_EPOCHS

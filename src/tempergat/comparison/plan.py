@@ -236,13 +236,22 @@ def read_graphs(
 
 def _named_methods(methods: _Methods) -> dict[str, BuildModule | None]:
     """The methods by name, with what builds the user's own; None for built-in ones."""
-    entries: list[tuple[str, BuildModule | None]]
+    entries: list[tuple[str, BuildModule | None]] = []
     if isinstance(methods, Mapping):
-        entries = list(methods.items())
+        entries += methods.items()
     elif isinstance(methods, str) or callable(methods):
-        entries = [_named(methods)]
+        return _named_methods([methods])
     else:
-        entries = [_named(method) for method in methods]
+        for method in methods:
+            if isinstance(method, str):
+                entries.append((method, None))
+            elif callable(method):
+                entries.append((callable_name(method), method))
+            else:
+                raise UserError(
+                    f"a method is {method!r}; give a name or a callable (in_channels, "
+                    "out_channels) -> Module"
+                )
     if not entries:
         raise UserError("there are no methods; name some, like gat and temp_gated")
     chosen: dict[str, BuildModule | None] = {}
@@ -258,14 +267,3 @@ def _named_methods(methods: _Methods) -> dict[str, BuildModule | None]:
             )
         chosen[name] = build
     return chosen
-
-
-def _named(method: str | BuildModule) -> tuple[str, BuildModule | None]:
-    if isinstance(method, str):
-        return method, None
-    if not callable(method):
-        raise UserError(
-            f"a method is {method!r}; give a name or a callable (in_channels, "
-            "out_channels) -> Module"
-        )
-    return callable_name(method), method

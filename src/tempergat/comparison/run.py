@@ -3,11 +3,12 @@
 import importlib
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -21,7 +22,7 @@ from tempergat.comparison.results.notes import (
     opening_lines,
     split_ratio,
 )
-from tempergat.comparison.storage.store import Store
+from tempergat.comparison.storage.store import STORE_NAME, Store
 from tempergat.comparison.sweeps.shards import FinishedShard, Shard
 from tempergat.comparison.sweeps.state import OnProgress, Progress
 from tempergat.comparison.sweeps.sweep import finished_runs, sweep
@@ -33,16 +34,14 @@ from tempergat.comparison.tune import (
     seeds_by_split,
     tuned_recipes,
 )
-from tempergat.data import Dataset, describe_reading
+from tempergat.data import describe_reading
 from tempergat.training import (
     OutOfMemory,
     Run,
-    RunConfig,
     check_user_module,
     metric_of_run,
 )
 
-STORE_NAME = "store.sqlite"
 # A device of this machine, or workers on others.
 Place = torch.device | Workers
 # Returns runs by graphs, configurations, seeds and what shows progress.
@@ -89,9 +88,7 @@ def run_comparisons(
         if shard is not None:
             runs = []
             for plan in plans:
-                with _shown(plan, place, display):
-                    train = _training(plan, store, place, shard)
-                    runs += _get_all_runs(plan, train, display)[0]
+                runs += _train(plan, store, place, display, shard)[0]
             total = sum(plan.total_runs for plan in plans)
             return FinishedShard(shard, runs, total, store.path)
         finished: list[Comparison] = []
@@ -118,43 +115,11 @@ def run_comparisons(
 @contextmanager
 def _open_store(out: Path | None) -> Iterator[Store]:
     """A store in a folder, or in a temporary one that is removed afterwards."""
-    if out is not None:
-        with Store(out / STORE_NAME) as store:
-            yield store
-        return
-    with (
-        tempfile.TemporaryDirectory(prefix="tempergat-") as folder,
-        Store(Path(folder) / STORE_NAME) as store,
-    ):
-        yield store
-
-
-@contextmanager
-def _shown(plan: Plan, place: Place, display: Display) -> Iterator[None]:
-    """Shows the training on a graph, once its user modules are checked."""
-    display.start(plan, opening_lines(plan, place))
-    try:
-        here = place if isinstance(place, torch.device) else torch.device("cpu")
-        for config in plan.configs:
-            if config.method in plan.builds:
-                build = plan.builds[config.method]
-                check_user_module(plan.first_graph, config, here, build)
-        yield
-    finally:
-        display.end()
-
-
-def _training(
-    plan: Plan, store: Store, place: Place, shard: Shard | None = None
-) -> _GetRuns:
-    return partial(
-        sweep,
-        store=store,
-        place=place,
-        builds=plan.builds,
-        preparation=plan.preparation,
-        shard=shard,
-    )
+    with ExitStack() as stack:
+        if out is None:
+            temporary = tempfile.TemporaryDirectory(prefix="tempergat-")
+            out = Path(stack.enter_context(temporary))
+        yield stack.enter_context(Store(out / STORE_NAME))
 
 
 def run_plan(
@@ -175,10 +140,35 @@ def run_plan(
         OutOfMemory: A single run does not fit in memory. All others are in the store.
     """
     threading.Thread(target=_import_for_report, daemon=True).start()
-    display = display or Display()
-    with _shown(plan, place, display):
-        runs, choices = _get_all_runs(plan, _training(plan, store, place), display)
+    runs, choices = _train(plan, store, place, display or Display())
     return _comparison(plan, store, place, runs, choices)
+
+
+def _train(
+    plan: Plan,
+    store: Store,
+    place: Place,
+    display: Display,
+    shard: Shard | None = None,
+) -> tuple[list[Run], list[Choice]]:
+    """Train what is missing; the runs, and the settings that were searched for them."""
+    display.start(plan, opening_lines(plan, place))
+    try:
+        here = place if isinstance(place, torch.device) else torch.device("cpu")
+        for config in plan.configs:
+            if build := plan.builds.get(config.method):
+                check_user_module(plan.first_graph, config, here, build)
+        get_runs = partial(
+            sweep,
+            store=store,
+            place=place,
+            builds=plan.builds,
+            preparation=plan.preparation,
+            shard=shard,
+        )
+        return _get_all_runs(plan, get_runs, display)
+    finally:
+        display.end()
 
 
 def finished_part(plan: Plan, store: Store, place: Place) -> Comparison | None:
@@ -187,12 +177,7 @@ def finished_part(plan: Plan, store: Store, place: Place) -> Comparison | None:
     None without a run, and where the search for settings is not finished.
     """
 
-    def find(
-        graphs: Mapping[int, Dataset],
-        configs: Sequence[RunConfig],
-        seeds: Sequence[int],
-        on_progress: OnProgress | None = None,
-    ) -> list[Run]:
+    def find(graphs: Any, configs: Any, seeds: Any, on_progress: Any = None) -> Any:
         return finished_runs(graphs, configs, seeds, store, place, plan.preparation)
 
     try:

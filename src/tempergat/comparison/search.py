@@ -10,7 +10,7 @@ from importlib import resources
 from typing import Any
 
 from tempergat.base import UserError, read_yaml
-from tempergat.nn import BACKBONES, BackboneName
+from tempergat.nn import BACKBONES, METHODS
 from tempergat.stats import Summary, summarise
 from tempergat.training import Run, RunConfig
 
@@ -38,9 +38,14 @@ class Search:
         """The seeds each trial trains with."""
         return range(self.first_seed, self.first_seed + self.seeds)
 
-    def values_for(self, backbone: BackboneName) -> Mapping[str, list[Setting]]:
-        """The values to try for one backbone."""
-        return self.space[BACKBONES[backbone].recipe_block]
+    def values_for(
+        self, method: str, *, is_own: bool = False
+    ) -> Mapping[str, Sequence[Setting]]:
+        """The values to try for a method; of a user's own module, what it has."""
+        if not is_own:
+            return self.space[BACKBONES[METHODS[method].backbone].recipe_block]
+        of_training = ("learning_rate", "weight_decay")
+        return {name: self.space["attention"][name] for name in of_training}
 
 
 def search_for_any_graph() -> Search:

@@ -21,11 +21,7 @@ from tempergat.comparison.search import (
     search_for_any_graph,
     setting_word,
 )
-from tempergat.nn import METHODS
 from tempergat.training import Recipe, Run, RunConfig, metric_of_run
-
-# Of a user's own module, only these have an effect.
-_OF_EVERY_MODULE = ("learning_rate", "weight_decay")
 
 # Trains configurations on one split: its number, configurations, seeds.
 Train = Callable[[int, Sequence[RunConfig], Sequence[int]], list[Run]]
@@ -228,20 +224,13 @@ def tuned_csv(dataset: str, choices: Sequence[Choice]) -> str:
 def searched_settings(config: Mapping[str, Any]) -> dict[str, Setting]:
     """The settings of a run that `compare` with `tune` searches for its method."""
     is_own = config.get("source_hash") is not None
-    names = _values_to_try(search_for_any_graph(), config["method"], is_own)
+    names = search_for_any_graph().values_for(config["method"], is_own=is_own)
     return {name: config[name] for name in names if name in config}
 
 
-def _values_to_try(
-    search: Search, method: str, is_own: bool
-) -> Mapping[str, Sequence[Setting]]:
-    if not is_own:
-        return search.values_for(METHODS[method].backbone)
-    return {name: search.space["attention"][name] for name in _OF_EVERY_MODULE}
-
-
 def _proposals(plan: Plan, config: RunConfig, search: Search) -> Proposals:
-    every = _values_to_try(search, config.method, config.source_hash is not None)
+    is_own = config.source_hash is not None
+    every = search.values_for(config.method, is_own=is_own)
     fixed = plan.overrides.fields
     values = {name: tried for name, tried in every.items() if name not in fixed}
     if not values:

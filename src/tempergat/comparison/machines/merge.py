@@ -8,10 +8,8 @@ from typing import Any, Self
 
 from tempergat.base import UserError, counted
 from tempergat.comparison.storage.groups import Group, RunKey
-from tempergat.comparison.storage.store import Store
+from tempergat.comparison.storage.store import Store, store_file
 from tempergat.training import Run
-
-_STORE_NAME = "store.sqlite"
 
 
 @dataclass(frozen=True)
@@ -81,8 +79,8 @@ def merge(stores: str | Path | Sequence[str | Path], out: str | Path) -> MergedS
     given = [stores] if isinstance(stores, (str, Path)) else list(stores)
     if not given:
         raise UserError("there are no stores to merge; name some")
-    contents = [_StoreContent.read(_store_file(Path(path))) for path in given]
-    target = _store_file(Path(out))
+    contents = [_StoreContent.read(store_file(Path(path))) for path in given]
+    target = store_file(Path(out))
     there = _StoreContent.read(target) if target.exists() else _StoreContent(target)
     runs = _united_runs([there, *contents])
     refuse_other_sweeps(contents, runs)
@@ -192,13 +190,6 @@ class _MergedStore(Store):
         return {
             key: group.id for group in reversed(self.all_groups()) for key in group.keys
         }
-
-
-def _store_file(path: Path) -> Path:
-    """The file of a store that is given by its file or by its folder."""
-    if path.is_file() or path.suffix == ".sqlite":
-        return path
-    return path / _STORE_NAME
 
 
 def _united_runs(contents: Sequence[_StoreContent]) -> dict[RunKey, Run]:

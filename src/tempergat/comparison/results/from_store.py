@@ -1,5 +1,6 @@
 """Comparisons of the runs in a store, without the graphs they were made on."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from tempergat.comparison.results.notes import (
     stored_split_ratio,
 )
 from tempergat.comparison.search import setting_word
-from tempergat.comparison.storage.store import Store
+from tempergat.comparison.storage.store import STORE_NAME, Store, store_file
 from tempergat.comparison.tune import notes_on_tuning, searched_settings
 from tempergat.nn import METHODS
 from tempergat.training import Condition, Run
@@ -48,7 +49,13 @@ def stored_comparisons(
     Raises:
         UserError: There is no such store, graph or baseline, or the store is damaged.
     """
-    file = _file_of(path)
+    file = store_file(path)
+    if not file.is_file():
+        missing = f"the folder {path} has no {STORE_NAME} with runs"
+        if not path.exists():
+            missing = f"there is no file or folder {path}"
+        remedy = "make one with `tempergat compare`, or name another with its path"
+        raise UserError(f"{missing}; {remedy}")
     with Store(file, read_only=True) as store:
         stored = store.runs()
     runs = [run for run in stored if not MOST_RUNS <= run.seed < FIRST_TUNED_SEED]
@@ -64,21 +71,6 @@ def stored_comparisons(
         for name in (names if dataset is None else [dataset])
         for of_table, shared in _tables([run for run in runs if run.dataset == name])
     ]
-
-
-def _file_of(path: Path) -> Path:
-    """The store at a path.
-
-    Raises:
-        UserError: There is none.
-    """
-    file = path / "store.sqlite" if path.is_dir() else path
-    if file.is_file():
-        return file
-    remedy = "make one with `tempergat compare`, or name another with its path"
-    if not path.exists():
-        raise UserError(f"there is no file or folder {path}; {remedy}")
-    raise UserError(f"the folder {path} has no store.sqlite with runs; {remedy}")
 
 
 def _comparison(
@@ -103,7 +95,21 @@ def _comparison(
         all_pairs=baseline is None,
         test_to_train=stored_split_ratio(runs),
     )
-    counts = {method: sum(run.method == method for run in runs) for method in methods}
+    notes = [*notes_on_condition(runs[0].condition)]
+    if is_tuned:
+        chosen = {(r.method, r.split): searched_settings(r.config) for r in runs}
+        notes += notes_on_tuning(chosen)
+    else:
+        notes += note_on_residual({run.method: run.config for run in runs})
+    if result.splits > 1:
+        notes += note_on_splits(result, stored=True)
+    if shared:
+        notes.append(
+            f"{listed(shared, most=len(shared))}: the runs are also in an earlier "
+            f"table, because {'it has' if len(shared) == 1 else 'they have'} the same "
+            "settings in both."
+        )
+    counts = Counter(run.method for run in runs)
     return Comparison(
         result=result,
         runs=runs,
@@ -111,27 +117,8 @@ def _comparison(
         recipe=_settings_in_words(runs) + (", tuned" if is_tuned else ""),
         device=runs[0].device,
         complete=len(set(counts.values())) == 1,
-        notes=(
-            *notes_on_condition(runs[0].condition),
-            *(
-                notes_on_tuning(
-                    {(r.method, r.split): searched_settings(r.config) for r in runs}
-                )
-                if is_tuned
-                else note_on_residual({run.method: run.config for run in runs})
-            ),
-            *(note_on_splits(result, stored=True) if result.splits > 1 else ()),
-            *(_note_on_sharing(shared) if shared else ()),
-        ),
+        notes=tuple(notes),
         store=file,
-    )
-
-
-def _note_on_sharing(methods: Sequence[str]) -> tuple[str, ...]:
-    one = len(methods) == 1
-    return (
-        f"{listed(methods, most=len(methods))}: the runs are also in an earlier table, "
-        f"because {'it has' if one else 'they have'} the same settings in both.",
     )
 
 

@@ -6,6 +6,7 @@ results depend on the others in its group.
 """
 
 from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
 
 from tempergat.base import UserError, counted, file_stem
 from tempergat.comparison.storage.database import Database
@@ -29,6 +30,7 @@ from tempergat.comparison.storage.schema import (
 )
 from tempergat.training import NUMERICS, Run, canonical_json
 
+STORE_NAME = "store.sqlite"
 # Digits of a graph's fingerprint that tell it from another of the same name.
 _DIGITS = 6
 _OF_A_STUDY = "WHERE fingerprint = ? AND method = ? AND numerics = ? AND device = ? "
@@ -297,6 +299,12 @@ class Store(Database):
         )
         same_name = [print_ for dataset, print_ in rows if file_stem(dataset) == stem]
         return not same_name or same_name[0] in fingerprints
+
+
+def store_file(path: Path) -> Path:
+    """The file of a store that is given by its file or by its folder."""
+    is_new_folder = not path.exists() and path.suffix != ".sqlite"
+    return path / STORE_NAME if path.is_dir() or is_new_folder else path
 
 
 def _where(**wanted: Sequence[str | int] | None) -> tuple[str, list[str]]:
