@@ -11,15 +11,6 @@ import tempergat
 from tempergat.cli import main
 from tests.cli.conftest import Command
 
-FAMILIES = ("compare", "train", "predict", "methods", "data", "export", "doctor")
-
-
-def test_help_names_every_command(command: Command) -> None:
-    ended = command("--help")
-    assert ended.status == 0
-    for family in FAMILIES:
-        assert f"\n  {family} " in ended.out
-
 
 def test_version_is_the_packages(command: Command) -> None:
     assert command("--version").out == f"tempergat {tempergat.__version__}\n"
@@ -63,10 +54,3 @@ def test_a_home_folder_that_cannot_be_written_causes_no_warning(
         check=False,
     )
     assert (ended.returncode, ended.stderr) == (0, "")
-
-
-@pytest.mark.parametrize("family", ["compare", "train", "predict", "doctor", "methods"])
-def test_every_command_explains_itself(command: Command, family: str) -> None:
-    ended = command(family, "--help")
-    assert ended.status == 0
-    assert "--json" in ended.out

@@ -226,10 +226,10 @@ def test_runs_take_turns_over_the_splits_of_a_graph(
     assert "take turns over 3 splits" in table.out
     assert ",3," in Path("tempergat-out/of-splits.csv").read_text()
 
-    one = json.loads(command(*common, "--runs", 4, "--split", 1, "--json").out)
+    one = command.facts(*common, "--runs", 4, "--split", 1)
     assert (one["splits"], one["pairing"]) == (1, "seeds")
     assert one["fingerprints"] == {"1": found["fingerprints"]["1"]}
-    seeded = json.loads(command(*common, "--runs", 1, "--split-seed", 5, "--json").out)
+    seeded = command.facts(*common, "--runs", 1, "--split-seed", 5)
     assert seeded["fingerprints"] == {"2": found["fingerprints"]["2"]}
 
 

@@ -91,7 +91,7 @@ def test_several_graphs_and_recipes_have_a_table_each(
             "compare", graph, "--recipe", settings, "--methods", methods, "--runs", 2
         )
         assert ended.status == 0
-    found = json.loads(command("compare", "--table", "tempergat-out", "--json").out)
+    found = command.facts("compare", "--table", "tempergat-out")
     tables = [
         (table["dataset"], [row["method"] for row in table["results"]])
         for table in found
@@ -120,7 +120,7 @@ def test_runs_that_two_recipes_share_are_in_the_table_of_each(
         )  # fmt: skip
         assert ended.status == 0, ended.err
         printed.append(json.loads(ended.out)["results"])
-    found = json.loads(command("compare", "--table", "tempergat-out", "--json").out)
+    found = command.facts("compare", "--table", "tempergat-out")
     assert [table["results"] for table in found] == printed
 
 
@@ -132,7 +132,7 @@ def test_a_table_has_no_method_that_only_a_later_recipe_asked_for(
             heads, "--runs", 2,
         )  # fmt: skip
         assert ended.status == 0, ended.err
-    found = json.loads(command("compare", "--table", "tempergat-out", "--json").out)
+    found = command.facts("compare", "--table", "tempergat-out")
     tables = [[row["method"] for row in table["results"]] for table in found]
     assert tables[:2] == [["gat", "gated"], ["gat", "gcn"]]
     # The third recipe may have asked for the earlier runs of gcn, so a note says it.

@@ -1,12 +1,12 @@
-"""`tempergat doctor` lists what is installed, and why the rest is not used."""
+"""`tempergat doctor` and `tempergat methods` list what there is."""
 
-import json
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 import torch
 
+from tempergat.nn.methods import METHODS
 from tempergat.ops import Graph, explain
 from tempergat.ops.cpu import library as kernels
 from tests.cli.conftest import Command
@@ -21,7 +21,7 @@ def test_versions_devices_and_kernels_are_printed(command: Command) -> None:
 
 
 def test_json_names_the_backend_that_serves_the_cpu(command: Command) -> None:
-    found = json.loads(command("doctor", "--json").out)
+    found = command.facts("doctor")
     cpu = found["devices"][0]
     graph = Graph(torch.tensor([[0], [1]]), 2)
     choice = explain(graph, torch.zeros(2, 8, 8))
@@ -44,9 +44,30 @@ def test_without_kernels_it_says_why_and_how_to_get_them(
 
 
 def test_without_a_gpu_it_says_why(command: Command) -> None:
-    found = json.loads(command("doctor", "--json").out)
+    found = command.facts("doctor")
     if torch.cuda.is_available():
         assert found["no_cuda"] is None
         assert found["devices"][1]["device"] == "cuda:0"
     else:
         assert torch.__version__ in found["no_cuda"]
+
+
+def test_every_method_has_a_row(command: Command) -> None:
+    rows = command("methods").out.splitlines()
+    for name, method in METHODS.items():
+        (row,) = [row for row in rows if row.split()[:1] == [name]]
+        assert method.description in row
+        assert row.endswith("yes" if method.in_paper else "no")
+
+
+def test_json_holds_the_same_methods(command: Command) -> None:
+    found = command.facts("methods")["methods"]
+    assert [row["method"] for row in found] == list(METHODS)
+    assert found[5] == {
+        "method": "temp_gated",
+        "description": "GAT + temperature + gate after attention",
+        "backbone": "gat",
+        "temperature": "layer",
+        "gate": "post",
+        "in_paper": True,
+    }

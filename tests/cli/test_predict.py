@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 from pathlib import Path
 
 import numpy as np
@@ -62,7 +61,7 @@ def test_classes_are_written_as_the_words_of_the_training_table(
     right = sum(row["label"] == WORDS[n % 2] for n, row in enumerate(rows))
     assert right > 20
     assert "of class cat" in ended.out
-    facts = json.loads(command("predict", trained, "mine", "--json").out)
+    facts = command.facts("predict", trained, "mine")
     assert set(facts["per_class"]) <= set(WORDS)
     assert sum(facts["per_class"].values()) == 24
     assert isinstance(facts["notes"], list)

@@ -143,7 +143,7 @@ def test_options_for_columns_are_refused_for_arrays(
 
 
 def test_json_carries_the_notes(command: Command, folder: Path, recipe: Path) -> None:
-    checked = json.loads(command("data", "check", folder, "--json").out)
+    checked = command.facts("data", "check", folder)
     assert ADDED in next(f["value"] for f in checked if f["subject"] == "note")
     arguments = ("train", folder, "--method", "gcn", "--recipe", recipe, "--json")
     assert ADDED in json.loads(command(*arguments).out)["notes"][0]

@@ -28,14 +28,11 @@ main()
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("module", ["typer", "torch"])
-def test_a_stop_during_imports_is_one_line(
-    tmp_path: Path, module: str, number: signal.Signals
-) -> None:
+def assert_stopped(program: str, folder: Path, number: signal.Signals) -> None:
+    """Run a program that a signal stops; it says so in one line."""
     ended = subprocess.run(
-        [sys.executable, "-c", PROGRAM.format(module=module, number=int(number))],
-        cwd=tmp_path,
+        [sys.executable, "-c", program],
+        cwd=folder,
         capture_output=True,
         text=True,
         check=False,
@@ -44,6 +41,15 @@ def test_a_stop_during_imports_is_one_line(
     assert ended.stderr == "tempergat: stopped\n"
     assert ended.returncode == 128 + number
     assert ended.stdout == ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("module", ["typer", "torch"])
+def test_a_stop_during_imports_is_one_line(
+    tmp_path: Path, module: str, number: signal.Signals
+) -> None:
+    program = PROGRAM.format(module=module, number=int(number))
+    assert_stopped(program, tmp_path, number)
 
 
 @pytest.mark.parametrize(
@@ -58,13 +64,5 @@ def test_sigterm_is_reported_where_a_module_hides_it(
         except KeyboardInterrupt:
             raise {conversion}"""
     program = PROGRAM.replace("        os.kill(os.getpid(), {number})", hiding)
-    ended = subprocess.run(
-        [sys.executable, "-c", program.replace("{module!r}", "'torch'")],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-        preexec_fn=restore_signals,
-    )
-    assert ended.stderr == "tempergat: stopped\n"
-    assert ended.returncode == 128 + signal.SIGTERM
+    program = program.replace("{module!r}", "'torch'")
+    assert_stopped(program, tmp_path, signal.SIGTERM)

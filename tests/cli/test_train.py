@@ -145,7 +145,7 @@ def test_predictions_are_one_row_per_node(
     assert [row["node"] for row in rows] == [str(node) for node in range(60)]
     assert {row["label"] for row in rows} <= {"0", "1"}
     assert f"wrote {Path('labels.csv')}" in ended.out
-    counts = json.loads(command("predict", trained.parent, graph, "--json").out)
+    counts = command.facts("predict", trained.parent, graph)
     assert sum(counts["per_class"].values()) == counts["nodes"] == 60
 
 

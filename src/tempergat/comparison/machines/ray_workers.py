@@ -92,7 +92,7 @@ class RayWorkers:
     is_free = True
 
     def start(self, job: Job) -> None:
-        """See `Workers`."""
+        """Hand a group to the cluster."""
         train = self._remote(_train)
         group, dataset, *settings = job
         if dataset.fingerprint not in self._graphs:
@@ -104,7 +104,7 @@ class RayWorkers:
         self._submit(group, lambda: train.remote(*what), 0)
 
     def wait(self, on_epoch: OnEpoch) -> tuple[Group, list[Run] | OutOfMemory]:
-        """See `Workers`. The epochs are not known here."""
+        """Wait for a group to end; its epochs are not known here."""
         errors = self._ray.exceptions
         while True:
             (task,), _ = self._ray.wait(list(self._tasks), num_returns=1)

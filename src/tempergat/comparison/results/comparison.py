@@ -52,6 +52,9 @@ class Written(ABC):
         """Everything as plain JSON values."""
 
     @abstractmethod
+    def _page(self, command: str | None, explorer: str) -> str:
+        """The report; `explorer` is the section of a trained model, or empty."""
+
     def to_html(
         self,
         command: str | None = None,
@@ -60,25 +63,22 @@ class Written(ABC):
         graph: "GraphInput | None" = None,
     ) -> str:
         """What `to_report` writes, as text."""
+        return self._page(command, explorer_section(model, graph))
 
     def to_csv(self, path: str | Path | None = None) -> str:
-        """The rows of `table` as CSV, numbers in full.
-
-        Args:
-            path: Also write it to this file.
-        """
+        """The rows of `table` as CSV, numbers in full; written to `path` too, if given."""
         return _written(csv_text(self.table), path)
 
     def to_markdown(self, path: str | Path | None = None) -> str:
-        """The tables as Markdown; `path` as for `to_csv`."""
+        """The tables as Markdown; written to `path` too, if given."""
         return _written("\n".join(map(as_markdown, self.tables)), path)
 
     def to_latex(self, path: str | Path | None = None) -> str:
-        """The tables as LaTeX with booktabs; `path` as for `to_csv`."""
+        """The tables as LaTeX with booktabs; written to `path` too, if given."""
         return _written("\n".join(map(as_latex, self.tables)), path)
 
     def to_json(self, path: str | Path | None = None) -> str:
-        """Everything as JSON; `path` as for `to_csv`."""
+        """Everything as JSON; written to `path` too, if given."""
         return _written(json.dumps(self.facts, indent=1, allow_nan=False), path)
 
     def to_report(
@@ -259,14 +259,8 @@ class Comparison(Written):
             "notes": list(self.notes),
         }
 
-    def to_html(
-        self,
-        command: str | None = None,
-        *,
-        model: "TrainedModel | None" = None,
-        graph: "GraphInput | None" = None,
-    ) -> str:
-        return report_html(self, command, explorer_section(model, graph))
+    def _page(self, command: str | None, explorer: str) -> str:
+        return report_html(self, command, explorer)
 
     def plot(self) -> "Figure":
         """A figure of every run, with means and intervals."""

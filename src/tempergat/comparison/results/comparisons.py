@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tempergat.base import UserError, counted, suggest_one_of, write_into
-from tempergat.comparison.explorer.page import explorer_section
 from tempergat.comparison.html_report.report import several_html
 from tempergat.comparison.report.formats import Table, as_html, as_text
 from tempergat.comparison.results.across_graphs import (
@@ -23,9 +22,6 @@ from tempergat.comparison.results.comparison import Comparison, Written
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from tempergat.data import GraphInput
-    from tempergat.training import TrainedModel
 
 
 @dataclass(frozen=True, repr=False)
@@ -161,14 +157,8 @@ class Comparisons(Written):
 
         return ranks_figure(f"Average rank on {graphs}", ranks)
 
-    def to_html(
-        self,
-        command: str | None = None,
-        *,
-        model: "TrainedModel | None" = None,
-        graph: "GraphInput | None" = None,
-    ) -> str:
-        return several_html(self, command, explorer_section(model, graph))
+    def _page(self, command: str | None, explorer: str) -> str:
+        return several_html(self, command, explorer)
 
     def written_to(self, folder: Path, command: str | None = None) -> "Comparisons":
         """Write the files of the summary; returns the comparisons with their paths.

@@ -126,7 +126,7 @@ class LocalWorkers:
         thread.start()
 
     def wait(self, on_epoch: OnEpoch) -> tuple[Group, list[Run] | OutOfMemory]:
-        """See `Workers`. Of several groups, the one started first has its epochs shown.
+        """Wait for a group to end; the epochs of the one started first are shown.
 
         A group that runs out of memory beside others is trained again alone.
         """

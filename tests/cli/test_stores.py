@@ -1,19 +1,18 @@
-"""`tempergat report`, and the report that `compare` writes."""
+"""`tempergat report` and `export`, and the report that `compare` writes."""
 
 from pathlib import Path
 
 import pytest
 
+from tempergat.comparison.storage.export import read_runs
+from tempergat.comparison.storage.store import Store
 from tests.cli.conftest import Command
-from tests.support.tiny_graph import write_graph
+from tests.support.made_up_runs import study
 
 
 @pytest.fixture
-def compared(command: Command, tmp_path: Path, recipe: Path) -> Path:
-    graph = write_graph(tmp_path / "graph.npz")
-    ended = command(
-        "compare", graph, "--recipe", recipe, "--methods", "gat,temp_gated", "--runs", 3
-    )
+def compared(compare: Command, tmp_path: Path) -> Path:
+    ended = compare("--methods", "gat,temp_gated", "--runs", 3)
     assert ended.status == 0, ended.err
     assert "report   tempergat-out/graph.html" in ended.out
     return tmp_path / "tempergat-out"
@@ -91,3 +90,28 @@ def test_a_file_that_is_no_store_is_not_called_damaged(
     assert "labels.csv is not a store of tempergat; name a store.sqlite" in ended.err
     ended = command("report", "store.sqlite")
     assert "store.sqlite is not a store, or is damaged" in ended.err
+
+
+def test_every_run_of_a_store_is_a_row(command: Command, tmp_path: Path) -> None:
+    runs = study("cora", {"gat": 80.0, "gated": 81.0}, range(4))
+    with Store(tmp_path / "store.sqlite") as store:
+        store.put_group(runs)
+    table = tmp_path / "runs.csv"
+    ended = command("export", tmp_path / "store.sqlite", "--to", table)
+    assert (ended.status, ended.out) == (0, f"wrote 8 runs to {table}\n")
+    assert {(run.method, run.seed) for run in read_runs(table)} == {
+        (run.method, run.seed) for run in runs
+    }
+    assert command.facts("export", tmp_path / "store.sqlite", "--to", table) == {
+        "runs": 8,
+        "replaced": {"cora": 8},
+        "kept": {},
+        "file": str(table),
+    }
+
+
+def test_a_missing_store_is_named_and_not_created(
+    command: Command, tmp_path: Path
+) -> None:
+    command.refuses("there is no store", "export", tmp_path / "none")
+    assert not (tmp_path / "none").exists()
