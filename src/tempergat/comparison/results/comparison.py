@@ -66,7 +66,7 @@ class Written(ABC):
         return self._page(command, explorer_section(model, graph))
 
     def to_csv(self, path: str | Path | None = None) -> str:
-        """The rows of `table` as CSV, numbers in full; written to `path` too, if given."""
+        """The rows of `table` as CSV; written to `path` too, if given."""
         return _written(csv_text(self.table), path)
 
     def to_markdown(self, path: str | Path | None = None) -> str:
