@@ -246,21 +246,6 @@ def test_several_graphs_are_tuned_one_by_one(recipe: Path, tmp_path: Path) -> No
     assert [len(one.tuned) for one in found] == [1, 1]
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"tune": 0}, "tune is 0; give how many settings"),
-        ({"shard": (1, 2), "out": "out"}, "shard 1/2 cannot be tuned"),
-    ],
-)
-def test_what_cannot_be_tuned_is_refused_in_one_line(
-    graph: Path, recipe: Path, changes: dict[str, Any], words: str
-) -> None:
-    with pytest.raises(UserError, match=words) as raised:
-        tuned(graph, recipe, **changes)
-    assert "\n" not in str(raised.value)
-
-
 def test_optuna_is_asked_for_before_any_work(
     graph: Path, recipe: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -156,7 +156,8 @@ def _train(
     try:
         here = place if isinstance(place, torch.device) else torch.device("cpu")
         for config in plan.configs:
-            if build := plan.builds.get(config.method):
+            if config.method in plan.builds:
+                build = plan.builds[config.method]
                 check_user_module(plan.first_graph, config, here, build)
         get_runs = partial(
             sweep,
