@@ -84,8 +84,7 @@ def test_quiet_shows_no_progress(compare: Command) -> None:
 
 
 def test_json_is_all_of_standard_output_and_in_percent(compare: Command) -> None:
-    ended = compare("--runs", 2, *THREE, "--json")
-    found = json.loads(ended.out)
+    found = compare.facts("--runs", 2, *THREE)
     assert found["dataset"] == "graph"
     assert found["complete"] is True
     assert [r["method"] for r in found["results"]] == ["gcn", "gat", "temp_gated"]
@@ -267,8 +266,7 @@ def test_a_generated_graph_is_the_one_that_load_gives(
     name: str, command: Command
 ) -> None:
     graph = [] if name == "demo" else [name]
-    ended = command("compare", *graph, "--runs", 1, "--methods", "gcn", "--json")
-    found = json.loads(ended.out)
+    found = command.facts("compare", *graph, "--runs", 1, "--methods", "gcn")
     assert (found["dataset"], found["recipe"]) == (name, "demo")
     assert found["fingerprints"] == {"0": load(name).fingerprint}
 

@@ -1,6 +1,5 @@
 """`tempergat compare` says which recipe was used, and what its `gat` is."""
 
-import json
 from pathlib import Path
 
 from torch_geometric.nn import SAGEConv
@@ -40,8 +39,7 @@ def test_tables_of_two_recipes_in_one_store_can_be_worse_than_best(
 ) -> None:
     command("compare", graph, *QUICK, "--recipe", "plain")
     command("compare", graph, *QUICK)
-    ended = command("compare", "--table", "tempergat-out", "--json")
-    plain, default = json.loads(ended.out)
+    plain, default = command.facts("compare", "--table", "tempergat-out")
     assert plain["recipe"].endswith("residual no, norm none")
     assert not any("residual" in note for note in plain["notes"])
     assert default["recipe"].endswith("residual yes, norm batch")
