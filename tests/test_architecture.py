@@ -128,6 +128,7 @@ def test_links_are_followed_only_where_the_user_gave_the_path() -> None:
         if {"write_text", "write_bytes"} & {*_imported(text)}
     ]
     assert [name for name in following if not name.startswith("base/")] == [
+        "cli/predict.py",
         "cli/ui/output.py",
         "comparison/explorer/node_picture.py",
         "comparison/results/comparison.py",
