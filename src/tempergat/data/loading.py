@@ -63,7 +63,8 @@ def load(
         progress: Called with file name, bytes done and bytes in all while downloading.
         options: How a user graph is read; the defaults when left out.
         **parameters: Parameters of one dataset: `directed` for ogbn-arxiv and user
-            graphs, `target` for heterogeneous user graphs, and those of `csbm`.
+            graphs, `features` (`"averaged"` or `"learned"`) for ogbn-mag and mag-year,
+            `target` for heterogeneous user graphs, and those of `csbm`.
 
     Raises:
         UserError: There is no such dataset, an option does not fit it, or its files
@@ -121,12 +122,14 @@ def open_graph(
             set_layout(graph.unsplit.data, sparse)
         return graph
     for option in options.given():
-        if option != "directed" or option not in entry.options:
+        if option not in entry.options:
             raise UserError(
                 f"{option_flag(option)} is for your own graph, but {entry.name} is a "
                 "dataset that is always read the same way; leave it out"
             )
-        parameters = {option: options.directed, **parameters}
+        value = getattr(options, option)
+        value = ",".join(value) if isinstance(value, tuple) else value
+        parameters = {option: value, **parameters}
     _refuse_unknown(entry.name, parameters, entry.options)
     opened = open_entry(entry, data_root(root), sparse, progress, parameters)
     if not os.path.exists(name):

@@ -128,7 +128,8 @@ def read_entry(
         for store in data.edge_stores:
             store.edge_index = store.edge_index.long()
         return UserGraph(data), source
-    chosen = [f"-{name}" for name, value in sorted(options.items()) if value]
+    values = sorted({**entry.arguments, **options}.items())
+    chosen = [f"-{v if isinstance(v, str) else name}" for name, v in values if v]
     folder = root / entry.name / f"processed{''.join(chosen)}"
     source = f"processed in {folder}"
     graph = _open_checked(entry, folder, options)

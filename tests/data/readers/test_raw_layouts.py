@@ -12,7 +12,7 @@ from torch_geometric.data import HeteroData
 from torch_geometric.transforms import ToUndirected
 
 from tempergat.base.errors import UserError
-from tempergat.data import Dataset
+from tempergat.data import Dataset, ReadOptions, loading
 from tempergat.data.catalog.entries import CATALOG, Entry
 from tempergat.data.dataset import fingerprint
 from tempergat.data.named_graphs import load_entry
@@ -154,7 +154,7 @@ def mag(server: Server, name: str) -> Entry:
     archive = raw_layouts.ogb_mag(
         MAG_COUNTS,
         MAG_RELATIONS,  # type: ignore[arg-type]
-        np.ones((10, 4), dtype=np.float32),
+        np.repeat(np.arange(10, dtype=np.float32)[:, None], 4, axis=1),
         np.arange(10) % 3,
         YEARS,
         {"train": list(range(8)), "valid": [8], "test": [9]},
@@ -185,7 +185,47 @@ def test_mag_has_seven_relations_with_their_reverses(
     assert cites.T.tolist() == [[0, 1], [1, 0], [3, 9], [9, 3]]
     assert dataset.target == "paper"
     assert nodes_of(dataset.store, "test_mask") == [9]
-    assert "x" not in data["author"]
+
+
+def test_mag_has_averaged_features_as_in_h2gb_or_learned_ones(
+    server: Server, tmp_path: Path
+) -> None:
+    # Each paper has its number as its feature, four times.
+    entry = mag(server, "ogbn-mag")
+    data = load_entry(entry, tmp_path).data
+    means = {
+        "author": [0.0, 9.0, 4.0],
+        "field_of_study": [5.0, 0.0],
+        # One of author 2, and one of author 0.
+        "institution": [4.0, 0.0],
+    }
+    for kind, expected in means.items():
+        assert data[kind].x.tolist() == [[mean] * 4 for mean in expected]
+        assert data[kind].x.dtype == torch.float32
+    learned = load_entry(entry, tmp_path, options={"features": "learned"}).data
+    assert [kind for kind in learned.node_types if "x" in learned[kind]] == ["paper"]
+    assert torch.equal(learned["paper"].x, data["paper"].x)
+    with pytest.raises(UserError, match="'mean'; choose averaged or learned"):
+        load_entry(entry, tmp_path, options={"features": "mean"})
+    year = load_entry(mag(server, "mag-year"), tmp_path).data
+    assert torch.equal(year["author"].x, data["author"].x)
+
+
+def test_features_of_mag_are_an_option_and_those_of_cora_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+
+    def open_entry(entry: Entry, *arguments: object) -> None:
+        asked.append(arguments[-1])
+        raise UserError("opened")
+
+    monkeypatch.setattr(loading, "open_entry", open_entry)
+    with pytest.raises(UserError, match="opened"):
+        loading.as_dataset("ogbn-mag", options=ReadOptions(features=("learned",)))
+    assert asked == [{"features": "learned"}]
+    with pytest.raises(UserError, match="--features is for your own graph"):
+        loading.as_dataset("cora", options=ReadOptions(features=("learned",)))
 
 
 def test_mag_year_has_five_even_classes_and_a_fixed_split(

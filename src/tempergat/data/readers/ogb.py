@@ -4,8 +4,10 @@ import gzip
 from pathlib import Path
 
 import numpy as np
+import scipy.sparse
 from torch_geometric.data import Data, HeteroData
 
+from tempergat.base import UserError
 from tempergat.data.dataset import MASKS, UNLABELLED
 from tempergat.data.features import as_tensor
 from tempergat.data.formats.graphs import (
@@ -62,19 +64,30 @@ def _read_homogeneous(paths: dict[str, Path], split: str) -> Data:
     )
 
 
-def read_mag(paths: dict[str, Path]) -> HeteroData:
+def read_mag(paths: dict[str, Path], features: str = "averaged") -> HeteroData:
     """ogbn-mag with reverse edges, as H2GB has it.
 
     Citations get edges in both directions within their type; the other three relations
-    each get a reverse type. Only papers have features.
+    each get a reverse type.
+
+    Args:
+        paths: The tables.
+        features: `"averaged"`, as H2GB has it: authors and fields get the mean features
+            of their papers, and institutions those of their authors. With `"learned"`
+            papers alone have features, so that the others get learned vectors.
+
+    Raises:
+        UserError: `features` is neither.
     """
+    if features not in ("averaged", "learned"):
+        raise UserError(f"features is {features!r}; choose averaged or learned")
     counts = _node_counts(paths["raw/num-node-dict.csv.gz"])
     papers = counts["paper"]
-    features = paths["raw/node-feat/paper/node-feat.csv.gz"]
+    table = paths["raw/node-feat/paper/node-feat.csv.gz"]
     data = HeteroData()
     for kind, count in counts.items():
         data[kind].num_nodes = count
-    x = read_numbers(features, np.float32, rows=papers)
+    x = read_numbers(table, np.float32, rows=papers)
     data["paper"].x = as_tensor(x)
     labels = _labels(paths["raw/node-label/paper/node-label.csv.gz"], papers)
     data["paper"].y = as_tensor(labels)
@@ -86,16 +99,33 @@ def read_mag(paths: dict[str, Path]) -> HeteroData:
     for mask, file in _SPLIT_FILES.items():
         path = paths[f"split/time/paper/{file}.csv.gz"]
         data["paper"][mask] = as_tensor(_mask(path, papers))
+    if features == "averaged":
+        for source, relation, kind in (
+            ("paper", "rev_writes", "author"),
+            ("paper", "has_topic", "field_of_study"),
+            ("author", "affiliated_with", "institution"),
+        ):
+            _average(data, source, relation, kind)
     return data
 
 
-def read_mag_year(paths: dict[str, Path]) -> HeteroData:
+def _average(data: HeteroData, source: str, relation: str, kind: str) -> None:
+    """Gives nodes the mean features of those that have an edge to them; 0 without."""
+    sources, nodes = data[source, relation, kind].edge_index.numpy()
+    shape = (int(data[kind].num_nodes), int(data[source].num_nodes))
+    ones = np.ones(len(nodes), dtype=np.float32)
+    sums = scipy.sparse.csr_array((ones, (nodes, sources)), shape) @ data[source].x
+    counts = np.bincount(nodes, minlength=shape[0]).clip(1).astype(np.float32)
+    data[kind].x = as_tensor(sums / counts[:, None])
+
+
+def read_mag_year(paths: dict[str, Path], features: str = "averaged") -> HeteroData:
     """ogbn-mag, with papers classified by the quantile of their year.
 
     As in H2GB, the bounds are the 20, 40, 60 and 80 % quantiles, and a year equal to a
     bound belongs to the upper class. The split is made when the graph is loaded.
     """
-    data = read_mag(paths)
+    data = read_mag(paths, features)
     papers = data["paper"]
     path = paths["raw/node-feat/paper/node_year.csv.gz"]
     years = read_numbers(path, np.int64, 1, int(papers.num_nodes))[:, 0]
