@@ -12,10 +12,6 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-# Ranking metrics sort the nodes once for every class; above this many class scores of a
-# run, only the metric that was asked for is worth that.
-_MOST_RANKED_SCORES = 2**20
-
 MetricName = Literal["accuracy", "micro_f1", "macro_f1", "roc_auc", "average_precision"]
 
 
@@ -182,33 +178,6 @@ def scores_of_parts(
         else:
             scores.append(CLASS_METRICS[metric](*judged, logits.size(-1)))
     return torch.stack(scores)
-
-
-def evaluate_parts(
-    logits: Tensor, nodes: Mapping[str, Tensor], labels: Mapping[str, Tensor]
-) -> dict[str, Tensor]:
-    """The confusion matrix of a run, as `confusion`, and its scores by metric.
-
-    The matrix counts test nodes by true class (rows) and predicted class (columns).
-
-    The ranking metrics are left out where a part has nodes of one class only, and in
-    large graphs.
-
-    Args:
-        logits: Class scores of all nodes, [num_nodes, classes].
-        nodes: The nodes of each part; one of them is `test`.
-        labels: Their classes.
-    """
-    metrics = ["accuracy", "macro_f1"]
-    is_small = logits.numel() <= _MOST_RANKED_SCORES
-    if is_small and all(map(has_several_classes, labels.values())):
-        metrics += RANKING_METRICS
-    predicted = logits.argmax(dim=-1).index_select(0, nodes["test"])
-    scores = {name: scores_of_parts(name, logits, nodes, labels) for name in metrics}
-    return {
-        "confusion": confusion_counts(predicted, labels["test"], logits.size(-1)),
-        **scores,
-    }
 
 
 def has_several_classes(labels: Tensor) -> bool:

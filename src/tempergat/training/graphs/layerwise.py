@@ -85,7 +85,8 @@ def infer_layerwise(
         [nodes, classes].
     """
     device = next(model.parameters()).device
-    topology = _topology_of(graph, x.shape[0])
+    edges = graph.edge_index if isinstance(graph, Graph) else graph
+    topology = edges if isinstance(edges, Topology) else Topology.of(edges, x.shape[0])
     options = {"edge_attr": edge_attr, "edge_weight": edge_weight}
     given = {name: value for name, value in options.items() if value is not None}
     degree = None
@@ -135,13 +136,6 @@ def _place(
     if device.type == "cuda" and size > torch.cuda.mem_get_info(device)[0] // 3:
         return torch.device("cpu")
     return device
-
-
-def _topology_of(graph: Topology | Tensor | Graph, num_nodes: int) -> Topology:
-    if isinstance(graph, Topology):
-        return graph
-    edges = graph.edge_index if isinstance(graph, Graph) else graph
-    return Topology.of(edges, num_nodes)
 
 
 def _chunks(

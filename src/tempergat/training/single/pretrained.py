@@ -49,7 +49,13 @@ def load_model(
     saved = checkpoint.read(file)
     metadata = read_metadata(file, saved.metadata)
     checkpoint.require_progress(file, saved.tensors, metadata.config)
-    _refuse_untrained(file, saved.tensors)
+    what = f"the run of {file}"
+    checkpoint.refuse_failed(what, int(saved.tensors["failed_epoch"]))
+    if int(saved.tensors["epoch"]) == 0:
+        raise UserError(
+            f"{what} was stopped before its first checkpoint; continue it with the "
+            "`tempergat train` that made it"
+        )
     module = _restored_module(file, metadata, saved.tensors, build)
     run = _run_of(metadata, saved.tensors)
     return TrainedModel(module.to(place), metadata, saved.tensors, run)
@@ -182,20 +188,6 @@ def _run_of(metadata: Metadata, tensors: State) -> Run:
         versions=metadata.versions,
         confusion=metadata.confusion and tuple(map(tuple, metadata.confusion)),
     )
-
-
-def _refuse_untrained(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Refuses the checkpoint of a run that has failed or not begun.
-
-    Raises:
-        UserError: The run has no weights to predict with.
-    """
-    checkpoint.refuse_failed(f"the run of {path}", int(tensors["failed_epoch"]))
-    if int(tensors["epoch"]) == 0:
-        raise UserError(
-            f"the run of {path} was stopped before its first checkpoint; continue it "
-            "with the `tempergat train` that made it"
-        )
 
 
 def _require_weights(
