@@ -87,14 +87,7 @@ def predict(
         )
     path = out or Path("labels.csv")
     to_screen = is_standard_output(path)
-    if to_screen and as_json:
-        raise UserError(
-            f"--out {path} and --json both write to standard output; leave out one of "
-            "them"
-        )
-    require_writable_file(path)
-    if embeddings is not None:
-        _check_embeddings_file(embeddings)
+    _check_outputs(path, embeddings, as_json=as_json)
     model = load_model(checkpoint, device=parse_device(device))
     graph = model.read_graph(data, reading.options())
     print_notes(graph)
@@ -129,13 +122,21 @@ def predict(
         echo(f"wrote {path}{f' and {embeddings}' if embeddings else ''}")
 
 
-def _check_embeddings_file(path: Path) -> None:
-    if path.suffix not in (".npy", ".csv"):
+def _check_outputs(path: Path, embeddings: Path | None, *, as_json: bool) -> None:
+    if is_standard_output(path) and as_json:
         raise UserError(
-            f"--embeddings {path} ends in {path.suffix or 'nothing'}; give a file that "
-            "ends in .npy or .csv"
+            f"--out {path} and --json both write to standard output; leave out one of "
+            "them"
         )
     require_writable_file(path)
+    if embeddings is None:
+        return
+    if embeddings.suffix not in (".npy", ".csv"):
+        raise UserError(
+            f"--embeddings {embeddings} ends in {embeddings.suffix or 'nothing'}; give "
+            "a file that ends in .npy or .csv"
+        )
+    require_writable_file(embeddings)
 
 
 def _embeddings(nodes: tuple[str, ...], values: "Tensor", path: Path) -> bytes:
