@@ -131,8 +131,7 @@ def states() -> Iterator[str]:
     from tempergat.nn import METHODS, NodeType, build_model, build_typed_model
     from tempergat.nn.conv.gat import TemperGATConv
     from tempergat.nn.conv.gatv2 import TemperGATv2Conv
-    from tempergat.nn.conv.gcn import GCNLayer
-    from tempergat.nn.conv.linear import LinearLayer
+    from tempergat.nn.conv.gcn import GCNLayer, LinearLayer
 
     def state(name: str, module: torch.nn.Module) -> Iterator[str]:
         for key, value in module.state_dict().items():

@@ -11,8 +11,7 @@ from tempergat.nn import (
     TemperGATv2Conv,
     build_model,
 )
-from tempergat.nn.conv.gcn import GCNLayer
-from tempergat.nn.conv.linear import LinearLayer
+from tempergat.nn.conv.gcn import GCNLayer, LinearLayer
 
 X = torch.randn(12, 6, generator=torch.Generator().manual_seed(0))
 EDGES = torch.randint(0, 12, (2, 50), generator=torch.Generator().manual_seed(1))

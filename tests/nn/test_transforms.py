@@ -13,7 +13,7 @@ from tempergat import Graph
 from tempergat.nn import TemperGATConv, TemperGATv2Conv, build_model, gate_penalty
 from tempergat.ops import random
 from tempergat.ops.cache import tensor_cache
-from tempergat.ops.features.dropout import dropout
+from tempergat.ops.features.elementwise import dropout
 from tempergat.ops.features.sparse import SparseFeatures
 
 LAYERS = {"gat": TemperGATConv, "gatv2": TemperGATv2Conv}

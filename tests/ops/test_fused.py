@@ -66,8 +66,8 @@ def test_outputs_and_gradients_are_those_of_the_steps(
     layer = LAYERS[backbone](FEATURES, CHANNELS, HEADS, **OPTIONS[options]).double()
     edges, x = edges_and_input()
     calls: list[Any] = []
-    run = fused._run
-    monkeypatch.setattr(fused, "_run", lambda *a: (calls.append(a), run(*a))[1])
+    run = fused._forward
+    monkeypatch.setattr(fused, "_forward", lambda *a: (calls.append(a), run(*a))[1])
     found = results(layer, x.double(), edges, order)
     assert len(calls) == 1
     monkeypatch.setattr(fused, "_fit", lambda *_: False)
@@ -151,9 +151,9 @@ from tests.ops.test_fused import (
 )
 choose = fused.choose
 calls = []
-def on_gpu(kind, call):
+def on_gpu(kind, call, eager):
     calls.append(call)
-    return choose(kind, call)[0], gpu
+    return choose(kind, call, eager)[0], gpu
 edges, x = edges_and_input()
 cases = ("plain", "by head", "both", "edges")
 for name, backbone in ((n, b) for n in cases for b in LAYERS):

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .models import hidden_features as hidden_features
     from .penalty import gate_penalty as gate_penalty
     from .projection import Features as Features
-    from .sides import Sides as Sides
+    from .projection import Sides as Sides
     from .temperature import Temperature as Temperature
     from .temperature import temperature_of as temperature_of
     from .typed import NodeType as NodeType

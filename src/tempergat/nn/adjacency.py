@@ -17,7 +17,7 @@ from torch_geometric.utils import (
 )
 from torch_geometric.utils.sparse import ptr2index, set_sparse_value
 
-from tempergat.ops import Graph, as_constant, is_tracing, tensor_cache
+from tempergat.ops import Graph, as_constant, tensor_cache
 
 
 class Adjacency(NamedTuple):
@@ -40,6 +40,7 @@ def resolve(
     self_loops: bool,
     reverse: bool,
     static_shapes: bool,
+    mode: str,
     cache: bool = True,
 ) -> Adjacency:
     """The graph of an ``edge_index`` argument.
@@ -54,6 +55,7 @@ def resolve(
         self_loops: Whether every node gets exactly one self-loop.
         reverse: Whether messages run from row 1 of ``edge_index`` to row 0.
         static_shapes: Whether a graph that is being traced may be padded.
+        mode: The `execution_mode`.
         cache: Whether the graph of an earlier call may be used.
 
     Raises:
@@ -67,7 +69,8 @@ def resolve(
     if isinstance(edge_index, Tensor) and is_torch_sparse_tensor(edge_index):
         return _from_torch_sparse(edge_index, size, self_loops, reverse, cache)
 
-    if is_tracing():
+    traced = mode == "traced"
+    if traced:
         if isinstance(edge_index, EdgeIndex):
             edge_index = edge_index.as_tensor()
     elif isinstance(edge_index, Tensor):
@@ -79,14 +82,14 @@ def resolve(
             edges = edges.as_tensor()
         if reverse and isinstance(edges, Tensor) and edges.dim() == 2:
             edges = edges.flip(0)
-        padded = static_shapes and is_tracing()
+        padded = static_shapes and traced
         return Graph(edges, size, self_loops=self_loops, padded=padded)
 
-    if cache and isinstance(edge_index, Tensor):
+    if cache and not traced and isinstance(edge_index, Tensor):
         key = (size, self_loops, reverse)
         # An EdgeIndex has a counter of its own, but no memory.
         inner = edge_index.as_tensor() if isinstance(edge_index, EdgeIndex) else None
-        graph = tensor_cache.get(edge_index, key, build, inner)
+        graph = tensor_cache.get(edge_index, key, build, inner, traced=False)
     else:
         graph = build()
 

@@ -8,8 +8,7 @@ from torch import Tensor, nn
 from torch_geometric.nn.dense.linear import Linear
 
 from tempergat.nn.penalty import GateMeans
-from tempergat.nn.projection import Features, NodeInputs, project
-from tempergat.nn.sides import Sides
+from tempergat.nn.projection import Features, NodeInputs, Sides, project
 from tempergat.ops import (
     Graph,
     attend_and_gate,
@@ -181,24 +180,31 @@ class FeatureGate:
             **settings,
         )
         if gate_logit is not None:
-            self.gate_means.record([total], count, self.training)
+            self.gate_means.record([total], count, self.training, mode)
         return out, weights
 
-    def gate_output(self, out: Tensor, gate_logit: Tensor, graph: Graph) -> Tensor:
+    def gate_output(
+        self, out: Tensor, gate_logit: Tensor, graph: Graph, mode: str | None = None
+    ) -> Tensor:
         """Gates features that were aggregated elsewhere and records the mean gate.
 
         Args:
             out: The aggregated features, [num_dst, width].
             gate_logit: From `gate_logit`.
             graph: The graph.
+            mode: The `execution_mode`, where it is known.
         """
         gate_logit, count = _logit_of_targets(gate_logit, graph)
         out, total = sigmoid_gate(gate_logit, out)
-        self.gate_means.record([total], count, self.training)
+        self.gate_means.record([total], count, self.training, mode)
         return out
 
     def gate_features(
-        self, z: Sides[Tensor], x: Sides[Any], in_use: Tensor | None = None
+        self,
+        z: Sides[Tensor],
+        x: Sides[Any],
+        in_use: Tensor | None = None,
+        mode: str | None = None,
     ) -> Sides[Tensor]:
         """Gates the projected features and records the mean gate.
 
@@ -207,6 +213,7 @@ class FeatureGate:
             x: The layer's inputs, which the gate is computed from.
             in_use: How many rows there are, 0-d, if the last ones are padding; their
                 gate is 0 and does not count.
+            mode: The `execution_mode`, where it is known.
         """
         logit = self.gate_logits(x)
         sums: list[Tensor | None] = []
@@ -225,7 +232,7 @@ class FeatureGate:
             return out
 
         gated = logit.map(gate_side, z)
-        self.gate_means.record(sums, sum(counts), self.training)
+        self.gate_means.record(sums, sum(counts), self.training, mode)
         return gated
 
     def _save_to_state_dict(

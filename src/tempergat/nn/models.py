@@ -20,8 +20,7 @@ from tempergat.nn.conv._base import AttentionLayer
 from tempergat.nn.conv._inputs import check_count, check_rate
 from tempergat.nn.conv.gat import TemperGATConv
 from tempergat.nn.conv.gatv2 import TemperGATv2Conv
-from tempergat.nn.conv.gcn import GCNLayer
-from tempergat.nn.conv.linear import LinearLayer
+from tempergat.nn.conv.gcn import GCNLayer, LinearLayer
 from tempergat.nn.methods import METHODS, Method
 from tempergat.nn.projection import Features, as_features, drop_features
 from tempergat.ops import draw_seed, fold_in
@@ -105,29 +104,16 @@ def build_model(
     Raises:
         ValueError: There is no such method, or an argument does not fit it.
     """
-    if method not in METHODS:
-        raise ValueError(
-            f"unknown method {method!r}; {did_you_mean(method, METHODS)}methods are "
-            f"{', '.join(METHODS)}"
-        )
-    facts = METHODS[method]
-    counts = {"num_layers": num_layers, "heads": heads, "out_heads": out_heads}
-    for name, value in counts.items():
-        check_count(name, value)
+    for name, count in (
+        ("num_layers", num_layers),
+        ("heads", heads),
+        ("out_heads", out_heads),
+    ):
+        check_count(name, count)
     check_rate("dropout", dropout)
     if jk not in (None, "last", "cat", "max", "lstm"):
         raise ValueError(f"jk must be None, 'last', 'cat', 'max' or 'lstm', got {jk!r}")
-    backbone = BACKBONES[facts.backbone]
-    if kwargs and not backbone.has_attention:
-        raise ValueError(
-            f"{method} has no attention layers and takes no {', '.join(kwargs)}; leave "
-            f"it out, or use an attention method"
-        )
-    if backbone.has_attention and hidden_channels % heads != 0:
-        raise ValueError(
-            f"hidden_channels={hidden_channels} is the total width of a layer and "
-            f"must be divisible by heads={heads}"
-        )
+    facts, backbone = _find_method(method, hidden_channels, heads, kwargs)
 
     def layer(inputs: int, outputs: int, last: bool) -> nn.Module:
         if not backbone.has_attention:
@@ -160,6 +146,29 @@ def build_model(
         )
     model.reset_parameters()
     return model
+
+
+def _find_method(
+    method: str, hidden_channels: int, heads: int, others: dict[str, Any]
+) -> tuple[Method, Backbone]:
+    """A method and its backbone, if they can have these settings."""
+    if method not in METHODS:
+        raise ValueError(
+            f"unknown method {method!r}; {did_you_mean(method, METHODS)}methods are "
+            f"{', '.join(METHODS)}"
+        )
+    backbone = BACKBONES[METHODS[method].backbone]
+    if others and not backbone.has_attention:
+        raise ValueError(
+            f"{method} has no attention layers and takes no {', '.join(others)}; leave "
+            f"it out, or use an attention method"
+        )
+    if backbone.has_attention and hidden_channels % heads != 0:
+        raise ValueError(
+            f"hidden_channels={hidden_channels} is the total width of a layer and "
+            f"must be divisible by heads={heads}"
+        )
+    return METHODS[method], backbone
 
 
 class NodeClassifier(nn.Module):
@@ -281,13 +290,7 @@ class NodeClassifier(nn.Module):
                 options["dropout_seed"] = fold_in(dropout_seed, 2 * i + 1)
             h = conv(h, edge_index, **options)
             if i < len(self.norms):
-                in_use = getattr(edge_index, "in_use", None)
-                if in_use is not None and isinstance(self.norms[i], BatchNorm):
-                    h = self.norms[i](h, in_use[1])
-                else:
-                    h = self.norms[i](h)
-                if self.act is not None:
-                    h = self.act(h)
+                h = self._normalize(i, h, getattr(edge_index, "in_use", None))
                 outputs.append(h)
         if self.jk is not None:
             if parts is not None:
@@ -314,6 +317,17 @@ class NodeClassifier(nn.Module):
         with hidden_features(self) as parts:
             self(*args, **kwargs)
         return torch.cat(parts)
+
+    def _normalize(
+        self, i: int, h: Tensor, in_use: tuple[Tensor, Tensor] | None
+    ) -> Tensor:
+        """What comes between layer i and the next: normalisation and activation."""
+        norm = self.norms[i]
+        if in_use is not None and isinstance(norm, BatchNorm):
+            h = norm(h, in_use[1])
+        else:
+            h = norm(h)
+        return h if self.act is None else self.act(h)
 
     def _check_edge_weight(self, sampled: list[int] | None) -> None:
         if not BACKBONES[self.method.backbone].takes_edge_weight:

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from tempergat.ops import (
+    execution_mode,
     in_backward,
     is_alive,
     is_exporting,
-    is_tracing,
     transform_level,
 )
 
@@ -76,7 +76,11 @@ class GateMeans:
         self._trained_without_gradients = False
 
     def record(
-        self, sums: list[Tensor | None], count: int | Tensor, training: bool
+        self,
+        sums: list[Tensor | None],
+        count: int | Tensor,
+        training: bool,
+        mode: str | None = None,
     ) -> None:
         """Records the mean gate of one forward pass.
 
@@ -85,19 +89,22 @@ class GateMeans:
                 gradients are off.
             count: How many gate values were summed.
             training: Whether the layer is in training mode.
+            mode: The `execution_mode`, where it is known.
         """
-        if not torch.is_grad_enabled() or is_exporting():
-            if training and not is_tracing():
+        mode = execution_mode() if mode is None else mode
+        traced = mode == "traced"
+        if not torch.is_grad_enabled() or (traced and is_exporting()):
+            if training and not traced:
                 self._trained_without_gradients = True
             return
         given = [total for total in sums if total is not None]
-        if torch.compiler.is_compiling():
+        if traced and torch.compiler.is_compiling():
             new = _Pass([_mean(given, count)], 1, None)
         # Checkpointing runs a layer a second time during backward. Skip that pass.
         elif in_backward():
             return
         else:
-            new = _Pass(given, count, transform_level())
+            new = _Pass(given, count, None if mode == "eager" else transform_level())
         if training:
             self._in_training = new
         else:

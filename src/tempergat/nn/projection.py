@@ -1,8 +1,9 @@
-"""The linear maps of a layer and the node features they take."""
+"""The linear maps of a layer, and the features of source and target nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -21,8 +22,54 @@ from tempergat.ops import (
 )
 
 Features = Tensor | SparseFeatures
+T = TypeVar("T", covariant=True)
+Result = TypeVar("Result")
 # Features per node from which reading them costs more than to join the maps' weights.
 _WIDE = 512
+
+
+class Sides(Generic[T]):
+    """One value for source nodes and one for target nodes.
+
+    Attributes:
+        src: The sources' value.
+        dst: The targets' value: the same object as ``src`` where both sides share
+            one value, None where the targets have none.
+    """
+
+    __slots__ = ("dst", "src")
+
+    def __init__(self, src: T, dst: T | None) -> None:
+        self.src = src
+        self.dst = dst
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether both sides share one value."""
+        return self.dst is self.src
+
+    def map(
+        self, function: Callable[..., Result], *others: Sides[Any]
+    ) -> Sides[Result]:
+        """Applies a function to each side, once where the sides share everything.
+
+        Args:
+            function: Takes one side's value, then those of ``others`` on that side.
+            *others: More values by side. The result has no targets where one of these
+                has none.
+        """
+        # Plain loops: a layer calls this several times in every forward pass.
+        src = function(self.src, *[other.src for other in others])
+        if self.dst is None:
+            return Sides(src, None)
+        shared = self.dst is self.src
+        for other in others:
+            if other.dst is None:
+                return Sides(src, None)
+            shared = shared and other.dst is other.src
+        if shared:
+            return Sides(src, src)
+        return Sides(src, function(self.dst, *[other.dst for other in others]))
 
 
 def make_projection(in_channels: int, out_channels: int, bias: bool) -> Linear:
@@ -56,33 +103,30 @@ class NodeInputs:
 
     Args:
         x: The features.
-        lins: The maps that will be asked for.
         mode: The `execution_mode`.
         count: How many of the first nodes `project` of the targets is asked for; None
             for all.
     """
 
-    def __init__(
-        self,
-        x: Features,
-        lins: Sequence[Linear | None],
-        mode: str,
-        count: int | None = None,
-    ) -> None:
+    def __init__(self, x: Features, mode: str, count: int | None = None) -> None:
         self._x = x
         self._mode = mode
         self._count = count
         self._products: dict[Linear, Tensor] = {}
-        if mode == "transformed":
-            joins = isinstance(x, Tensor)
-        else:
-            joins = mode == "eager" and count is None and x.size(-1) >= _WIDE
-            joins = joins and not has_global_hooks()
-        if joins:
-            once = dict.fromkeys(lin for lin in lins if lin is not None)
-            self._multiply_all([lin for lin in once if is_plain(lin)])
 
-    def _multiply_all(self, lins: list[Linear]) -> None:
+    @property
+    def joins(self) -> bool:
+        """Whether `multiply_all` pays."""
+        if self._mode == "transformed":
+            return isinstance(self._x, Tensor)
+        if self._mode != "eager" or self._count is not None:
+            return False
+        return self._x.size(-1) >= _WIDE and not has_global_hooks()
+
+    def multiply_all(self, maps: Iterable[Linear | None]) -> None:
+        """Computes the products of all maps that will be asked for, as one."""
+        once = dict.fromkeys(lin for lin in maps if lin is not None)
+        lins = [lin for lin in once if is_plain(lin)]
         if len(lins) < (1 if self._mode == "transformed" else 2):
             return
         weight = torch.cat([lin.weight for lin in lins])
@@ -120,8 +164,8 @@ def project(lin: Linear, x: Features, mode: str | None = None) -> Tensor:
     """
     mode = execution_mode() if mode is None else mode
     is_sparse = isinstance(x, SparseFeatures)
-    if getattr(lin, "in_channels", 1) <= 0 and (
-        is_sparse or mode in ("transformed", "forward")
+    if (is_sparse or mode in ("transformed", "forward")) and (
+        getattr(lin, "in_channels", 1) <= 0
     ):
         # A lazy map takes its width from the first tensor it is called with.
         with ordinary_tensors(lin.weight):

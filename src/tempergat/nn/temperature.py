@@ -93,7 +93,8 @@ class Temperature:
 
     def divide_by_fixed_temperature(self, x: Tensor) -> Tensor:
         """``x / T`` if T is fixed; x itself for an op that takes ``theta``."""
-        if self.theta is not None or self.temperature_kind is None:
+        kind = self.temperature_kind
+        if kind is None or isinstance(kind, str):
             return x
         temperature = self.temperature
         assert temperature is not None

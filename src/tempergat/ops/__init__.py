@@ -10,11 +10,11 @@ from tempergat.ops.cpu.edges import group_by_target
 from tempergat.ops.cpu.sampler import CpuSampler, make_layer_graph
 from tempergat.ops.cpu.sampler import can_sample as can_sample_on_cpu
 from tempergat.ops.features.dense import linear as dense_linear
-from tempergat.ops.features.dropout import dropout as seeded_dropout
-from tempergat.ops.features.gate import close_rows, sigmoid_gate
+from tempergat.ops.features.elementwise import close_rows, sigmoid_gate
+from tempergat.ops.features.elementwise import dropout as seeded_dropout
 from tempergat.ops.features.sparse import SparseFeatures
 from tempergat.ops.features.sparse import linear as sparse_linear
-from tempergat.ops.features.weighted_sum import weighted_sum
+from tempergat.ops.features.sums import weighted_sum
 from tempergat.ops.fused import attend_and_gate
 from tempergat.ops.gpu import compile_ahead, launch_path
 from tempergat.ops.gpu import sampling_kernels as gpu_sampling

@@ -11,13 +11,16 @@ import torch
 from torch import Tensor
 
 from tempergat.ops import attention_op, backend, cpu, reference
-from tempergat.ops.attention_checks import (
+from tempergat.ops.backend import Backend, Choice
+from tempergat.ops.calls import (
+    Attention,
+    Call,
+    Expand,
+    Input,
     check_devices,
     check_dropout,
     check_inputs,
 )
-from tempergat.ops.backend import Backend, Choice
-from tempergat.ops.calls import Attention, Call, Expand, Input
 from tempergat.ops.graph import Graph
 
 _attentions: dict[str, Attention] = {}
@@ -250,13 +253,15 @@ def attend_with(
     return out, weights if return_weights else None
 
 
-def choose(attention: Attention, call: Call) -> tuple[Call, Backend | None]:
+def choose(
+    attention: Attention, call: Call, eager: bool = False
+) -> tuple[Call, Backend | None]:
     """The backend that runs a call, and the call in a form that it takes."""
-    chosen, count = backend.find(call), len(attention.inputs)
+    chosen, count = backend.find(call, eager), len(attention.inputs)
     if chosen is None and attention.expand is not None:
         inputs, rest = call.tensors[:count], call.tensors[count:]
         call = call._replace(tensors=(*attention.expand(*inputs), *rest))
-        chosen = backend.find(call)
+        chosen = backend.find(call, eager)
     return call, chosen
 
 

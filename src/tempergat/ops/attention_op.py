@@ -28,6 +28,8 @@ from tempergat.ops.second_derivative import (
 from tempergat.ops.torch_internals import any_requires_grad, in_transform, is_tracing
 
 _NO_ROWS = (None,) * len(Rows._fields)
+# Types of all inputs that kernels take as they are.
+_SAME_TYPES = ({torch.float32}, {torch.float64})
 
 
 def run(
@@ -72,6 +74,8 @@ def converted(
 
     Everything is float64 as soon as one input is.
     """
+    if {x.dtype for x in inputs if x is not None} in _SAME_TYPES:
+        return inputs
     stored, work = None, torch.float32
     for x, spec in zip(inputs, attention.inputs, strict=True):
         if x is None:
@@ -143,7 +147,10 @@ def _declared(spec: Input) -> str:
 def _forward(backend: Backend, attention: Attention) -> Callable[..., Any]:
     def run_forward(*arguments: Any) -> Any:
         forward = Forward.of(attention, arguments)
-        return backend.kernels(attention.name).forward(forward)
+        out, lse, weights, *state = backend.kernels(attention.name).forward(forward)
+        if weights is None:
+            weights = lse.new_empty(0, out.size(1))
+        return out, lse, weights, *state
 
     return run_forward
 
@@ -151,7 +158,14 @@ def _forward(backend: Backend, attention: Attention) -> Callable[..., Any]:
 def _backward(backend: Backend, attention: Attention) -> Callable[..., Any]:
     def run_backward(*arguments: Any) -> Any:
         backward = Backward.of(attention, arguments)
-        return backend.kernels(attention.name).backward(backward)
+        gradients = backend.kernels(attention.name).backward(backward)
+        inputs = backward.saved.inputs
+        return tuple(
+            empty_gradient(x, spec, inputs[0]) if gradient is None else gradient
+            for gradient, x, spec in zip(
+                gradients, inputs, attention.inputs, strict=True
+            )
+        )
 
     return run_backward
 
@@ -200,13 +214,13 @@ def empty_gradient(x: Tensor | None, spec: Input, z_SHC: Tensor) -> Tensor:
 def _save(attention: Attention) -> Callable[..., None]:
     def save(ctx: Any, arguments: Any, output: Any) -> None:
         inputs, seed, by_target, by_source, settings, dropout, _ = (
-            attention.forward_layout.split(arguments)
+            attention.forward_arguments.split(arguments)
         )
         out, lse, _, *state = output
         ctx.mark_non_differentiable(lse, *state)
         ctx.set_materialize_grads(False)
         ctx.numbers = (*settings, dropout)
-        # In the order of attention.saved_layout.
+        # In the order of attention.saved_tensors.
         ctx.save_for_backward(*inputs, seed, out, lse, *state, *by_target, *by_source)
 
     return save
@@ -214,11 +228,11 @@ def _save(attention: Attention) -> Callable[..., None]:
 
 def _gradient(attention: Attention) -> Callable[..., Any]:
     # The seed, the edges and the numbers have no gradient.
-    rest = [None] * (attention.forward_layout.length - len(attention.inputs))
+    rest = [None] * (attention.forward_arguments.length - len(attention.inputs))
 
     def gradient(ctx: Any, dout: Any, _: Any, dweights: Any, *state: Any) -> Any:
         saved = ctx.saved_tensors
-        inputs, _, out, *_ = attention.saved_layout.split(saved)
+        inputs, _, out, *_ = attention.saved_tensors.split(saved)
         if dout is None:
             dout = torch.zeros_like(out)
         gradients = call(attention.backward_name, dout, dweights, *saved, *ctx.numbers)

@@ -52,11 +52,17 @@ class Choice(NamedTuple):
 BACKENDS: tuple[Backend, ...] = (gpu, cpu)
 
 
-def refusal(backend: Backend, call: Call) -> str | None:
-    """Why a backend does not run a call; None when it does."""
-    if is_exporting():
+def refusal(backend: Backend, call: Call, eager: bool = False) -> str | None:
+    """Why a backend does not run a call; None when it does.
+
+    Args:
+        backend: The backend.
+        call: The call.
+        eager: Whether the `execution_mode` is known to be "eager".
+    """
+    if not eager and is_exporting():
         return "an exported program holds plain PyTorch only"
-    if in_forward_mode():
+    if not eager and in_forward_mode():
         return "forward-mode differentiation goes through the reference"
     first = call.tensors[0]
     assert first is not None
@@ -73,13 +79,19 @@ def refusal(backend: Backend, call: Call) -> str | None:
     return backend.refusal(call)
 
 
-def find(call: Call) -> Backend | None:
-    """The backend that runs a call; None for plain PyTorch."""
+def find(call: Call, eager: bool = False) -> Backend | None:
+    """The backend that runs a call; None for plain PyTorch.
+
+    Args:
+        call: The call.
+        eager: Whether the `execution_mode` is known to be "eager".
+    """
     first = call.tensors[0]
     assert first is not None
+    place = first.device.type
     for backend in BACKENDS:
         # Checked first, because building the text of a refusal takes time.
-        if first.device.type == backend.DEVICE_TYPE and refusal(backend, call) is None:
+        if place == backend.DEVICE_TYPE and refusal(backend, call, eager) is None:
             return backend
     return None
 

@@ -58,6 +58,7 @@ class TensorCache:
         key: Hashable,
         build: Callable[[], Any],
         data: Tensor | None = None,
+        traced: bool | None = None,
     ) -> Any:
         """The value for the tensor and key; ``build()`` makes it the first time.
 
@@ -66,8 +67,9 @@ class TensorCache:
             key: What is computed from it.
             build: Computes it.
             data: The tensor that holds the contents, if it is another one.
+            traced: Whether the call is being traced; None where it is not known.
         """
-        if is_tracing():
+        if is_tracing() if traced is None else traced:
             return build()
         if tensor.is_inference():
             # It has no version counter, so an edit would go unnoticed.

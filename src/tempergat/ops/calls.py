@@ -1,4 +1,4 @@
-"""The records that pass between attention's entry, torch's dispatcher and the kernels.
+"""What an attention is called with: checks, and the records that kernels take.
 
 Letters of shapes: S source nodes, T target nodes, E edges in the graph's order,
 H heads, C channels per head, D features per edge.
@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from tempergat.ops.graph import Graph, Rows
+from tempergat.ops.torch_internals import is_tracing
 
 
 class Call(NamedTuple):
@@ -111,7 +112,7 @@ class Attention:
         self.shape_of = tuple(_sizes_of(spec.shape) for spec in inputs)
         count, numbers, rows = len(inputs), len(settings), len(Rows._fields)
         edges = {"by_target": rows, "by_source": rows}
-        self.forward_layout = Layout(
+        self.forward_arguments = FlatArguments(
             inputs=count,
             dropout_seed=None,
             **edges,
@@ -119,7 +120,7 @@ class Attention:
             dropout=None,
             weights=None,
         )
-        self.saved_layout = Layout(
+        self.saved_tensors = FlatArguments(
             inputs=count,
             dropout_seed=None,
             out=None,
@@ -127,16 +128,16 @@ class Attention:
             state=len(state),
             **edges,
         )
-        self.backward_layout = Layout(
+        self.backward_arguments = FlatArguments(
             dout=None,
             dweights=None,
-            saved=self.saved_layout.length,
+            saved=self.saved_tensors.length,
             settings=numbers,
             dropout=None,
         )
 
 
-class Layout:
+class FlatArguments:
     """Where the parts of a flat list of arguments stand: an index or a slice each.
 
     Args:
@@ -180,7 +181,7 @@ class Forward(NamedTuple):
     @classmethod
     def of(cls, attention: Attention, arguments: Any) -> Forward:
         """From the flat arguments of the torch op."""
-        inputs, seed, by_target, by_source, *rest = attention.forward_layout.split(
+        inputs, seed, by_target, by_source, *rest = attention.forward_arguments.split(
             arguments
         )
         return cls(inputs, seed, Rows(*by_target), _rows(by_source), *rest)
@@ -201,7 +202,7 @@ class Saved(NamedTuple):
     def of(cls, attention: Attention, tensors: Any) -> Saved:
         """From the flat tensors that autograd has saved."""
         inputs, seed, out, lse, state, by_target, by_source = (
-            attention.saved_layout.split(tensors)
+            attention.saved_tensors.split(tensors)
         )
         return cls(inputs, seed, out, lse, state, Rows(*by_target), _rows(by_source))
 
@@ -221,7 +222,7 @@ class Backward(NamedTuple):
     @classmethod
     def of(cls, attention: Attention, arguments: Any) -> Backward:
         """From the flat arguments of the torch op."""
-        dout, dweights, saved, settings, dropout = attention.backward_layout.split(
+        dout, dweights, saved, settings, dropout = attention.backward_arguments.split(
             arguments
         )
         return cls(dout, dweights, Saved.of(attention, saved), settings, dropout)
@@ -234,3 +235,97 @@ def _rows(tensors: Any) -> Rows | None:
 def working_dtype(stored: torch.dtype) -> torch.dtype:
     """The type of logits and sums for features of a type."""
     return torch.float64 if stored == torch.float64 else torch.float32
+
+
+def check_inputs(
+    attention: Attention,
+    graph: Graph,
+    inputs: tuple[Tensor | None, ...],
+    traced: bool | None = None,
+) -> None:
+    """Raises ValueError unless all shapes fit the graph, the features and each other.
+
+    Kernels trust the shapes: a wrong one would read outside of a tensor.
+
+    Args:
+        attention: The attention.
+        graph: The graph.
+        inputs: The attention's inputs.
+        traced: Whether the call is being traced; None where it is not known.
+    """
+    z, name = inputs[0], attention.inputs[0].name
+    if z is None or z.dim() != 3:
+        raise ValueError(
+            f"{name} must have shape [{graph.num_src}, heads, channels], got "
+            f"{None if z is None else list(z.shape)}"
+        )
+    # A compiler would specialise on the sizes that are compared.
+    if is_tracing() if traced is None else traced:
+        return
+    _, heads, channels = z.shape
+    sizes = {
+        "S": graph.num_src,
+        "T": graph.num_dst,
+        "E": graph.src.size(0),
+        "H": heads,
+        "C": channels,
+    }
+    if attention.width_at:
+        sizes["D"] = _common_width(attention, inputs)
+    for x, spec, shape_of in zip(
+        inputs, attention.inputs, attention.shape_of, strict=True
+    ):
+        if x is None:
+            if spec.optional:
+                continue
+        elif x.shape == shape_of(sizes) or (spec.shape == "H" and x.dim() == 0):
+            continue
+        raise ValueError(
+            f"{spec.name} must have shape {list(shape_of(sizes))}, to fit the "
+            f"graph and the features, got {None if x is None else list(x.shape)}"
+        )
+
+
+def _common_width(attention: Attention, inputs: tuple[Tensor | None, ...]) -> int:
+    """The size that the letter D stands for: that of the first input which has it."""
+    width = 0
+    missing: list[str] = []
+    given: list[str] = []
+    for k, axis in attention.width_at:
+        x, name = inputs[k], attention.inputs[k].name
+        if x is None:
+            missing.append(name)
+            continue
+        if not given:
+            width = x.size(axis) if axis < x.dim() else 0
+        given.append(name)
+    if given and missing:
+        raise ValueError(
+            f"{' and '.join(given)} needs {' and '.join(missing)} as well; pass both, "
+            "or neither"
+        )
+    return width
+
+
+def check_dropout(dropout: float, seed: Tensor | None, heads: int) -> None:
+    """Raises ValueError unless the rate is one and there is a seed for every head."""
+    if not 0.0 < dropout <= 1.0:
+        raise ValueError(f"dropout must be between 0 and 1, got {dropout}")
+    if seed is None or seed.dtype != torch.int64 or seed.numel() != heads:
+        got = "none" if seed is None else f"{seed.dtype} of shape {list(seed.shape)}"
+        raise ValueError(
+            f"dropout needs dropout_seed, one int64 for each of {heads} heads, got "
+            f"{got}"
+        )
+
+
+def check_devices(graph: Graph, tensors: tuple[Tensor | None, ...]) -> None:
+    """Raises ValueError unless the graph and all tensors are on one device."""
+    if is_tracing():
+        return
+    devices = {graph.device, *(t.device for t in tensors if t is not None)}
+    if len(devices) > 1:
+        raise ValueError(
+            "attention takes all its tensors from one device, got "
+            f"{sorted(map(str, devices))}; move them with .to()"
+        )

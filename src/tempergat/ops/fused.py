@@ -3,7 +3,7 @@
 In eager code all of it is one function of autograd, by the kernels of the attention and
 of the gate: on a small graph, one node for every operation would take longer than the
 work. Everything else (compilers, exporters, `torch.func`, modes that watch operations,
-tensors of other types) takes `attend_and_gate_in_steps`, which is also what a second
+tensors of other types) takes `_in_steps`, which is also what a second
 derivative differentiates.
 """
 
@@ -18,10 +18,17 @@ from torch.nn import Parameter
 
 from tempergat.ops import gpu
 from tempergat.ops.attention import attend_with, choose, registered
-from tempergat.ops.attention_checks import check_dropout, check_inputs
 from tempergat.ops.attention_op import converted
-from tempergat.ops.calls import Attention, Backward, Call, Forward, Saved
-from tempergat.ops.features.gate import sigmoid_gate
+from tempergat.ops.calls import (
+    Attention,
+    Backward,
+    Call,
+    Forward,
+    Saved,
+    check_dropout,
+    check_inputs,
+)
+from tempergat.ops.features.elementwise import sigmoid_gate
 from tempergat.ops.graph import Graph
 from tempergat.ops.registration import refuse_tangents
 from tempergat.ops.second_derivative import gradients_of
@@ -57,9 +64,10 @@ class _Options(NamedTuple):
     dropout: float
     seed: Tensor | None
     return_weights: bool
+    # A mean gate counts where gradients are on.
     with_total: bool
-    kernels: Any = None
-    on_gpu: bool = False
+    kernels: Any
+    on_gpu: bool
 
 
 def attend_and_gate(
@@ -92,24 +100,27 @@ def attend_and_gate(
     """
     kind = registered(attention)
     numbers = tuple((kind.settings | settings).values())
-    # A mean gate counts where gradients are on.
-    rest = (dropout, dropout_seed, return_weights, torch.is_grad_enabled())
-    options = _Options(kind, graph, numbers, *rest)
-    if eager and _PLAIN_TYPES.issuperset(map(type, (*inputs, gate_logit, bias))):
+    gradients = torch.is_grad_enabled()
+    rest = (dropout, dropout_seed, return_weights, gradients)
+    given = (*inputs, gate_logit, bias)
+    if eager and _PLAIN_TYPES.issuperset(map(type, given)):
         z = inputs[0]
-        check_inputs(kind, graph, inputs)
+        check_inputs(kind, graph, inputs, traced=False)
         assert z is not None
         if dropout != 0.0:
             check_dropout(dropout, dropout_seed, z.size(1))
-        tensors = (*inputs, gate_logit, bias, dropout_seed)
-        call = Call(kind.name, kind.backends, tensors, graph)
-        call, chosen = choose(kind, call)
+        call = Call(kind.name, kind.backends, (*given, dropout_seed), graph)
+        call, chosen = choose(kind, call, eager)
         if chosen is not None and _fit(z, graph, gate_logit, bias):
             inputs = converted(kind, call.tensors[: len(inputs)])
             if inputs[0] is not None and inputs[0].dtype == z.dtype:
-                on_gpu = chosen.NAME == gpu.NAME
-                options = options._replace(kernels=chosen.kernels, on_gpu=on_gpu)
-                return _run(options, gate_logit, bias, inputs)
+                kernels, on_gpu = chosen.kernels, chosen.NAME == gpu.NAME
+                options = _Options(kind, graph, numbers, *rest, kernels, on_gpu)
+                if gradients and any_requires_grad(*inputs, gate_logit, bias):
+                    results = _Fused.apply(options, gate_logit, bias, *inputs)
+                    return Gated(*results)
+                return _forward(options, None, gate_logit, bias, *inputs)[0]
+    options = _Options(kind, graph, numbers, *rest, None, False)
     return _in_steps(options, gate_logit, bias, *inputs)
 
 
@@ -123,19 +134,6 @@ def _fit(
     ):
         return False
     return bias is None or (bias.dtype == z.dtype and bias.shape == (width,))
-
-
-def _run(
-    options: _Options,
-    gate_logit: Tensor | None,
-    bias: Tensor | None,
-    inputs: tuple[Tensor | None, ...],
-) -> Gated:
-    if torch.is_grad_enabled() and any_requires_grad(*inputs, gate_logit, bias):
-        out, weights, total = _Fused.apply(options, gate_logit, bias, *inputs)
-    else:
-        (out, weights, total), *_ = _forward(options, None, gate_logit, bias, *inputs)
-    return Gated(out, weights if options.return_weights else None, total)
 
 
 def _in_steps(
@@ -192,6 +190,8 @@ def _forward(
         out = out if bias is None else out.add_(bias)
         if options.with_total:
             total = gate.sum(dtype=torch.promote_types(gate.dtype, torch.float32))
+    if not options.return_weights:
+        weights = None
     return Gated(out, weights, total), gate, [attended, lse, *state]
 
 

@@ -22,10 +22,10 @@ def save_for_second_derivative(attention: Attention) -> Callable[..., None]:
     """What the backward op saves; autograd asks only if its results have gradients."""
 
     def save(ctx: Any, arguments: Any, output: Any) -> None:
-        dout, dweights, saved, settings, dropout = attention.backward_layout.split(
+        dout, dweights, saved, settings, dropout = attention.backward_arguments.split(
             arguments
         )
-        inputs, seed, _, _, _, by_target, _ = attention.saved_layout.split(saved)
+        inputs, seed, _, _, _, by_target, _ = attention.saved_tensors.split(saved)
         ctx.set_materialize_grads(False)
         ctx.settings, ctx.dropout = settings, dropout
         ctx.save_for_backward(dout, dweights, seed, *by_target, *inputs)
@@ -35,7 +35,7 @@ def save_for_second_derivative(attention: Attention) -> Callable[..., None]:
 
 def second_derivative(attention: Attention) -> Callable[..., Any]:
     """The gradient formula of the backward op."""
-    count = attention.backward_layout.length
+    count = attention.backward_arguments.length
 
     def gradient(ctx: Any, *cotangents: Any) -> Any:
         dout, dweights, seed, *rest = ctx.saved_tensors

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tempergat.ops import random
-from tempergat.ops.features.dropout import dropout
+from tempergat.ops.features.elementwise import dropout
 
 
 @pytest.fixture(params=["kernels", "plain"], autouse=True)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tempergat.ops.features import gate
+from tempergat.ops.features import elementwise as gate
 from tests.support.interpreted import run_interpreted
 
 

@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from tempergat.ops import random
-from tempergat.ops.features.dropout import dropout
-from tempergat.ops.features.sparse import SparseFeatures, aggregate_plainly, linear
+from tempergat.ops.features.elementwise import dropout
+from tempergat.ops.features.sparse import SparseFeatures, linear
+from tempergat.ops.features.sums import aggregate_plainly
 
 pytestmark = pytest.mark.gpu
 

@@ -69,7 +69,8 @@ def test_interpreted_kernels_agree_with_float64(kind: str, graph: str) -> None:
 SPARSE = """
 import torch
 from tempergat.ops import gpu, random
-from tempergat.ops.features.sparse import SparseFeatures, aggregate_plainly
+from tempergat.ops.features.sparse import SparseFeatures
+from tempergat.ops.features.sums import aggregate_plainly
 from tempergat.ops.gpu import schedule as gpu_schedule
 
 gpu_schedule.LONGEST = gpu_schedule.LONGEST_OF_SMALL = 8

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn.conv import MessagePassing
+from torch_geometric.nn.dense.linear import Linear
 
 from tempergat.nn.adjacency import resolve
 from tempergat.nn.conv._inputs import (
@@ -20,8 +21,7 @@ from tempergat.nn.conv._inputs import (
 )
 from tempergat.nn.conv._messages import MessageLayer
 from tempergat.nn.gate import FeatureGate, GateKind, check_gate
-from tempergat.nn.projection import Features, NodeInputs, make_projection
-from tempergat.nn.sides import Sides
+from tempergat.nn.projection import Features, NodeInputs, Sides, make_projection
 from tempergat.nn.temperature import Temperature, TemperatureKind, check_temperature
 from tempergat.ops import (
     Graph,
@@ -171,7 +171,7 @@ class AttentionLayer(
         """
         if self.gate is None:
             raise ValueError("this layer has no gate; make it with gate='post'")
-        sides = self._check_features(x)
+        sides = check_features(x, self._projections())
         if self.gate == "post":
             return torch.sigmoid(self.gate_logit(sides.dst))
         gate = self.gate_logits(sides).map(torch.sigmoid)
@@ -179,14 +179,9 @@ class AttentionLayer(
             return gate.src
         return gate.src, gate.dst
 
-    def _check_features(
-        self, x: Features | tuple[Features, Features | None]
-    ) -> Sides[Features]:
-        return check_features(x, self._projections())
-
     def _run(
         self,
-        x: Sides[Features],
+        features: Features | tuple[Features, Features | None],
         size: tuple[int | None, int | None] | None,
         edge_index: Any,
         edge_attr: Tensor | None,
@@ -195,6 +190,8 @@ class AttentionLayer(
     ) -> Any:
         """The forward pass: edges, linear maps, gate, attention, gate, output."""
         mode = execution_mode()
+        lins = self._projections()
+        x = check_features(features, lins)
         by_messages = self.slow_path_reason() is not None
         return_weights = bool(return_attention_weights)
         sizes = count_nodes(x, size, edge_index)
@@ -208,6 +205,7 @@ class AttentionLayer(
             self_loops=self.add_self_loops,
             reverse=self.target_to_source,
             static_shapes=not (by_messages or return_weights),
+            mode=mode,
             cache=self.cache,
         )
         graph = adjacency.graph
@@ -218,17 +216,18 @@ class AttentionLayer(
                 graph, edge_attr, self.fill_value, self.target_to_source
             )
 
-        inputs = self._inputs(x, graph, mode)
+        res = self.res
+        inputs = self._inputs(x, graph, lins, res, mode)
         residual = None
-        if self.res is not None and inputs.dst is not None:
-            residual = inputs.dst.project_targets(self.res)
-        z = self._project(inputs)
+        if res is not None and inputs.dst is not None:
+            residual = inputs.dst.project_targets(res)
+        z = self._project(inputs, lins)
         gate_logit = None
-        if self.gate == "post":
+        if self._gate == "post":
             gate_logit = self.gate_logit(inputs.dst)
-        elif self.gate == "first":
+        elif self._gate == "first":
             in_use = None if graph.in_use is None else graph.in_use[0]
-            z = self.gate_features(z, inputs, in_use)
+            z = self.gate_features(z, inputs, in_use, mode)
         z = z.map(self._split_heads)
 
         seeds = self._head_seeds(dropout_seed, x.src.device)
@@ -238,7 +237,7 @@ class AttentionLayer(
             out, alpha = self._attend_by_messages(graph, z, edge_attr, seeds)
             out = out.flatten(1)
             if gate_logit is not None:
-                out = self.gate_output(out, gate_logit, graph)
+                out = self.gate_output(out, gate_logit, graph, mode)
         else:
             out, alpha = self.attend(
                 self.attention,
@@ -313,16 +312,23 @@ class AttentionLayer(
             stacklevel=3,
         )
 
-    def _inputs(self, x: Sides[Features], graph: Graph, mode: str) -> Sides[NodeInputs]:
-        """The inputs by side, with the linear maps that will be applied to them."""
-        lins = self._projections()
+    def _inputs(
+        self,
+        x: Sides[Features],
+        graph: Graph,
+        lins: Sides[Linear],
+        res: Linear | None,
+        mode: str,
+    ) -> Sides[NodeInputs]:
+        """The inputs by side, multiplied by all maps at once where that pays."""
         if x.is_shared:
-            maps = (lins.src, lins.dst, *self.gate_maps(), self.res)
             fewer = graph.num_dst < graph.num_src
-            both = NodeInputs(x.src, maps, mode, graph.num_dst if fewer else None)
+            both = NodeInputs(x.src, mode, graph.num_dst if fewer else None)
+            if both.joins:
+                both.multiply_all((lins.src, lins.dst, *self.gate_maps(), res))
             return Sides(both, both)
-        dst = None if x.dst is None else NodeInputs(x.dst, (), mode)
-        return Sides(NodeInputs(x.src, (), mode), dst)
+        dst = None if x.dst is None else NodeInputs(x.dst, mode)
+        return Sides(NodeInputs(x.src, mode), dst)
 
     def _split_heads(self, z: Tensor) -> Tensor:
         return z.view(-1, self.heads, self.out_channels)

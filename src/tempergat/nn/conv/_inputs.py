@@ -10,8 +10,7 @@ from torch import Tensor
 from torch_geometric.utils import scatter
 
 from tempergat.nn.adjacency import num_targets
-from tempergat.nn.projection import Features, as_features
-from tempergat.nn.sides import Sides
+from tempergat.nn.projection import Features, Sides, as_features
 from tempergat.ops import Graph
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor
 from torch_geometric.nn.conv import MessagePassing
 
-from tempergat.nn.sides import Sides
+from tempergat.nn.projection import Sides
 from tempergat.ops import Graph, keep_factor
 
 # PyG's dictionaries of hooks, and the method that each belongs to.
@@ -17,6 +17,7 @@ _HOOKS = {
     for when in ("pre_hooks", "hooks")
 }
 _OVERRIDABLE_METHODS = ("message", "aggregate", "update", "edge_update")
+_OURS = ("tempergat.nn", "torch_geometric.nn")
 
 
 class MessageLayer:
@@ -37,8 +38,8 @@ class MessageLayer:
         for name in _OVERRIDABLE_METHODS:
             if name in own:
                 return f"{name}() was replaced on this instance"
-            owner = next(c for c in type(self).__mro__ if name in c.__dict__)
-            if not owner.__module__.startswith(("tempergat.nn", "torch_geometric.nn")):
+            if not getattr(type(self), name).__module__.startswith(_OURS):
+                owner = next(c for c in type(self).__mro__ if name in c.__dict__)
                 return f"{owner.__name__} overrides {name}()"
         return None
 

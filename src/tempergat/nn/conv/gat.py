@@ -14,8 +14,13 @@ from torch_geometric.utils import softmax
 from tempergat.nn.conv._base import AttentionLayer
 from tempergat.nn.conv._inputs import cut_to_targets
 from tempergat.nn.gate import GateKind
-from tempergat.nn.projection import Features, NodeInputs, is_plain, make_projection
-from tempergat.nn.sides import Sides
+from tempergat.nn.projection import (
+    Features,
+    NodeInputs,
+    Sides,
+    is_plain,
+    make_projection,
+)
 from tempergat.nn.temperature import TemperatureKind
 from tempergat.ops import Graph, at_least_float32, dense_linear, execution_mode
 
@@ -167,26 +172,25 @@ class TemperGATConv(AttentionLayer):
                 torch's generator when absent.
         """
         return self._run(
-            self._check_features(x),
-            size,
-            edge_index,
-            edge_attr,
-            return_attention_weights,
-            dropout_seed,
+            x, size, edge_index, edge_attr, return_attention_weights, dropout_seed
         )
 
     def _projections(self) -> Sides[Linear]:
-        if self.lin is not None:
-            return Sides(self.lin, self.lin)
+        lin = self.lin
+        if lin is not None:
+            return Sides(lin, lin)
         return Sides(self.lin_src, self.lin_dst)
 
-    def _project(self, inputs: Sides[NodeInputs]) -> Sides[Tensor]:
+    def _project(self, inputs: Sides[NodeInputs], lins: Sides[Linear]) -> Sides[Tensor]:
         src, dst = inputs.src, inputs.dst
-        if self.lin is None:
-            z_dst = None if dst is None else dst.project_targets(self.lin_dst)
-            return Sides(src.project(self.lin_src), z_dst)
-        # With one linear map the targets' rows are among the sources'.
-        return Sides(self.lin, self.lin).map(_project_all, inputs)
+        if lins.is_shared:
+            z = src.project(lins.src)
+            if inputs.is_shared:
+                # The targets' rows are among the sources'.
+                return Sides(z, z)
+            return Sides(z, None if dst is None else dst.project(lins.src))
+        z_dst = None if dst is None else dst.project_targets(lins.dst)
+        return Sides(src.project(lins.src), z_dst)
 
     def _attention_inputs(
         self, graph: Graph, z: Sides[Tensor], edge_attr: Tensor | None
@@ -266,7 +270,3 @@ class TemperGATConv(AttentionLayer):
 
     def message(self, x_j: Tensor, alpha: Tensor) -> Tensor:
         return alpha.unsqueeze(-1) * x_j
-
-
-def _project_all(lin: Linear, inputs: NodeInputs) -> Tensor:
-    return inputs.project(lin)

@@ -14,8 +14,13 @@ from torch_geometric.utils import softmax
 from tempergat.nn.conv._base import AttentionLayer
 from tempergat.nn.conv._inputs import cut_to_targets
 from tempergat.nn.gate import GateKind
-from tempergat.nn.projection import Features, NodeInputs, is_plain, make_projection
-from tempergat.nn.sides import Sides
+from tempergat.nn.projection import (
+    Features,
+    NodeInputs,
+    Sides,
+    is_plain,
+    make_projection,
+)
 from tempergat.nn.temperature import TemperatureKind
 from tempergat.ops import Graph, at_least_float32
 
@@ -127,25 +132,23 @@ class TemperGATv2Conv(AttentionLayer):
             dropout_seed: A 0-d int64 tensor that fixes the dropout mask; drawn from
                 torch's generator when absent.
         """
-        sides = self._check_features(x)
-        if sides.dst is None:
-            raise ValueError(
-                "GATv2's logits need the target nodes' features, but x is "
-                "(x_src, None); pass both"
-            )
         return self._run(
-            sides, None, edge_index, edge_attr, return_attention_weights, dropout_seed
+            x, None, edge_index, edge_attr, return_attention_weights, dropout_seed
         )
 
     def _projections(self) -> Sides[Linear]:
         return Sides(self.lin_l, self.lin_r)
 
-    def _project(self, inputs: Sides[NodeInputs]) -> Sides[Tensor]:
-        z = inputs.src.project(self.lin_l)
+    def _project(self, inputs: Sides[NodeInputs], lins: Sides[Linear]) -> Sides[Tensor]:
+        if inputs.dst is None:
+            raise ValueError(
+                "GATv2's logits need the target nodes' features, but x is "
+                "(x_src, None); pass both"
+            )
+        z = inputs.src.project(lins.src)
         if inputs.is_shared and self.share_weights:
             return Sides(z, z)
-        assert inputs.dst is not None
-        return Sides(z, inputs.dst.project_targets(self.lin_r))
+        return Sides(z, inputs.dst.project_targets(lins.dst))
 
     def _attention_inputs(
         self, graph: Graph, z: Sides[Tensor], edge_attr: Tensor | None

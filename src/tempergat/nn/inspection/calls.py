@@ -17,10 +17,10 @@ from tempergat.base import UserError
 from tempergat.nn.adjacency import matrix_edges, resolve
 from tempergat.nn.batches import HasLayerGraphs
 from tempergat.nn.conv._base import AttentionLayer
-from tempergat.nn.conv._inputs import count_nodes
+from tempergat.nn.conv._inputs import check_features, count_nodes
 from tempergat.nn.models import NodeClassifier
 from tempergat.nn.typed import TypedNodeClassifier
-from tempergat.ops import Graph
+from tempergat.ops import Graph, execution_mode
 
 # Parameters of `forward` that take the graph itself.
 _WHOLE_GRAPH = ("data", "batch", "graph")
@@ -245,13 +245,14 @@ def layer_call(
     weights = packed[1] if isinstance(packed, tuple) else packed.storage.value()
 
     given = bound.arguments["edge_index"]
-    sides = layer._check_features(bound.arguments["x"])
+    sides = check_features(bound.arguments["x"], layer._projections())
     graph = resolve(
         given,
         count_nodes(sides, bound.arguments.get("size"), given),
         self_loops=layer.add_self_loops,
         reverse=layer.target_to_source,
         static_shapes=False,
+        mode=execution_mode(),
         cache=layer.cache,
     ).graph
     ends = torch.stack([graph.src, graph.dst]).long()

@@ -4,6 +4,7 @@ from torch import Tensor
 
 from tempergat.ops.calls import working_dtype
 from tempergat.ops.cpu.call import KernelCall
+from tempergat.ops.cpu.library import library
 from tempergat.ops.graph import Rows
 
 
@@ -24,10 +25,9 @@ def run(
         in_order: Makes no difference here, nor does ``skip_zeros``.
         skip_zeros: See there.
     """
-    kernel = KernelCall(x)
-    kernel.add_edges("by_target", rows)
+    kernel = KernelCall(x, rows)
     out = x.new_empty(rows.pointer.size(0) - 1, *x.shape[1:])
-    kernel.add_features(z_src=x, out=out)
+    kernel.add_features(out=out)
     kernel.add_dense(weights=values.to(working_dtype(x.dtype)))
-    kernel.run("aggregate")
+    library.run("aggregate", kernel.values)
     return out

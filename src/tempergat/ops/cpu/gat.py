@@ -1,82 +1,71 @@
 """GAT's attention by the C++ kernels; the mathematics is in ops/README.md."""
 
-from torch import Tensor
+from torch import Tensor, empty_like
 
 from tempergat.ops.calls import Backward, Forward
-from tempergat.ops.cpu import scores
 from tempergat.ops.cpu.call import KernelCall
+from tempergat.ops.cpu.library import PLACE, library
+from tempergat.ops.reference import EPSILON
 
 
-def forward(call: Forward) -> tuple[Tensor, ...]:
+def forward(call: Forward) -> tuple[Tensor | None, ...]:
     """Output [T, H, C], log-sum-exp [T, H], weights [E, H] and the nodes' scores."""
     z, att_src, att_dst, z_dst, edge_score, theta = call.inputs
-    att_src, att_dst, theta = att_src.contiguous(), _dense(att_dst), _dense(theta)
-    score_src = att_src.new_empty(z.shape[:2])
-    targets = call.by_target.pointer.size(0) - 1
-    if att_dst is not None and z_dst is None:
-        score_dst = att_src.new_empty(z.shape[:2])
-        scores.forward(z, (att_src, att_dst), theta, (score_src, score_dst))
-        score_dst = score_dst[:targets]
-    else:
-        score_dst = att_src.new_empty(targets, z.size(1))
-        scores.forward(z, (att_src,), theta, (score_src,))
-        if att_dst is not None:
-            scores.forward(z_dst, (att_dst,), theta, (score_dst,))
     (slope,) = call.settings
-    kernel = KernelCall(z, slope, call.dropout, call.dropout_seed)
-    kernel.add_features(z_src=z)
-    kernel.add_dense(score_src=score_src, edge_score=edge_score)
-    if att_dst is not None:
-        kernel.add_dense(score_dst=score_dst)
+    edges, dropout = (call.by_target, None), (call.dropout, call.dropout_seed)
+    kernel = KernelCall(z, *edges, slope, *dropout)
+    rows, heads = z.size(0), z.size(1)
+    score_src = att_src.new_empty((rows, heads))
+    score_dst = att_src.new_empty((call.by_target[0].size(0) - 1, heads))
+    _add_scores(kernel, att_src, att_dst, z_dst, theta, score_src, score_dst)
+    kernel.add_dense(edge_score=edge_score)
     return *kernel.run_forward("gat_forward", call), score_src, score_dst
 
 
-def backward(call: Backward) -> tuple[Tensor, ...]:
-    """The gradients of all inputs; without rows where they are absent."""
+def backward(call: Backward) -> tuple[Tensor | None, ...]:
+    """The gradients of all inputs; None where they are absent."""
     saved = call.saved
     z, att_src, att_dst, z_dst, edge_score, theta = saved.inputs
-    att_src, att_dst, theta = att_src.contiguous(), _dense(att_dst), _dense(theta)
-    score_src, score_dst = saved.state
-    assert saved.by_source is not None
     (slope,) = call.settings
-    kernel = KernelCall(z, slope, call.dropout, saved.dropout_seed)
-    kernel.add_edges("by_target", saved.by_target)
-    kernel.add_edges("by_source", saved.by_source)
-    kernel.add_features(z_src=z, dout=call.dout)
-    kernel.add_dense(score_src=score_src, edge_score=edge_score)
-    kernel.add_dense(lse=saved.lse, dweights=call.dweights)
-    heads, channels = att_src.shape
-    dz, dscore_src = z.new_empty(z.shape), score_src.new_empty(score_src.shape)
-    dscore_dst = score_src.new_empty(score_dst.shape)
-    datt_dst = att_src.new_empty(0, channels)
-    dz_dst, dedge_score = z.new_empty(0, heads, channels), att_src.new_empty(0, heads)
+    edges = (saved.by_target, saved.by_source)
+    kernel = KernelCall(z, *edges, slope, call.dropout, saved.dropout_seed)
+    _add_scores(kernel, att_src, att_dst, z_dst, theta, *saved.state)
+    kernel.add_features(dout=call.dout)
+    kernel.add_dense(edge_score=edge_score, lse=saved.lse, dweights=call.dweights)
+    dz, datt_src = z.new_empty(z.shape), att_src.new_empty(att_src.shape)
+    datt_dst = None if att_dst is None else att_src.new_empty(att_src.shape)
+    dtheta = None if theta is None else empty_like(theta)
     kernel.add_features(dz_src=dz)
-    kernel.add_dense(dscore_src=dscore_src)
-    if att_dst is not None:
-        kernel.add_dense(score_dst=score_dst, dscore_dst=dscore_dst)
-    if edge_score is not None:
-        # A padded edge has gradient 0.
-        dedge_score = score_src.new_zeros(edge_score.shape)
-        kernel.add_dense(dedge_score=dedge_score)
-    # Two numbers per head.
-    kernel.add_records(saved.by_target, 2 * heads * score_src.element_size())
-    kernel.run("gat_backward")
-    if att_dst is not None and z_dst is None:
-        vectors, dscores = (att_src, att_dst), (dscore_src, dscore_dst)
-        (datt_src, datt_dst), dtheta = scores.backward(z, vectors, theta, dscores, dz)
-    else:
-        (datt_src,), dtheta = scores.backward(z, (att_src,), theta, (dscore_src,), dz)
+    kernel.add_dense(datt=datt_src, datt_dst=datt_dst, dtheta=dtheta)
+    dz_dst = dedge_score = None
     if att_dst is not None and z_dst is not None:
         dz_dst = z_dst.new_zeros(z_dst.shape)
-        (datt_dst,), more = scores.backward(
-            z_dst, (att_dst,), theta, (dscore_dst,), dz_dst
-        )
-        if dtheta is not None and more is not None:
-            dtheta += more
-    if dtheta is None:
-        dtheta = att_src.new_empty(0)
+        kernel.add_features(dz_dst=dz_dst)
+    if edge_score is not None:
+        # A padded edge has gradient 0.
+        dedge_score = edge_score.new_zeros(edge_score.shape)
+        kernel.add_dense(dedge_score=dedge_score)
+    # Two numbers per head.
+    kernel.add_records(saved.by_target, 2 * z.size(1) * att_src.element_size())
+    library.run("gat_backward", kernel.values)
     return dz, datt_src, datt_dst, dz_dst, dedge_score, dtheta
 
 
-def _dense(x: Tensor | None) -> Tensor | None:
-    return None if x is None else x.contiguous()
+def _add_scores(
+    kernel: KernelCall,
+    att_src: Tensor,
+    att_dst: Tensor | None,
+    z_dst: Tensor | None,
+    theta: Tensor | None,
+    score_src: Tensor,
+    score_dst: Tensor,
+) -> None:
+    """What the scores are computed from, and the scores."""
+    kernel.add_dense(att=att_src, score_src=score_src)
+    if att_dst is not None:
+        kernel.add_dense(att_dst=att_dst, score_dst=score_dst)
+        kernel.add_features(z_dst=z_dst)
+    if theta is not None:
+        kernel.add_dense(theta=theta)
+        place = PLACE["thetas"]
+        kernel.values[place : place + 2] = theta.numel(), EPSILON

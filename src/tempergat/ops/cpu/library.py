@@ -26,7 +26,7 @@ from torch import Tensor
 from tempergat.ops.random import drop_threshold, keep_scale
 
 # Raised together with kInterfaceVersion in csrc/call.h.
-INTERFACE_VERSION = 6
+INTERFACE_VERSION = 7
 ISAS = ("generic", "avx2", "avx512")
 KERNELS = (
     "gat_forward",
@@ -72,12 +72,18 @@ _PARTS: dict[str, tuple[str, ...]] = {
     "score_dst": (),
     "edge_score": (),
     "att": (),
+    "att_dst": (),
+    "theta": (),
+    "thetas": (),
+    "epsilon": (),
     "dweights": (),
     "lse": (),
     "weights": (),
     "dscore_src": (),
     "dscore_dst": (),
     "datt": (),
+    "datt_dst": (),
+    "dtheta": (),
     "dedge_score": (),
     "edge_width": (),
     "edge_x": (),
@@ -86,7 +92,7 @@ _PARTS: dict[str, tuple[str, ...]] = {
     "dedge_map": (),
     "records": _FEATURES,
 }
-_REALS = ("negative_slope", "dropout")
+_REALS = ("negative_slope", "dropout", "epsilon")
 
 _lengths = [max(1, len(parts)) for parts in _PARTS.values()]
 # Where a field begins; absent arguments are 0, the null pointer.
@@ -167,15 +173,15 @@ class Library:
         return 1 if self.forked else torch.get_num_threads()
 
     def run(self, name: str, values: list[Any]) -> None:
-        """Runs one kernel with this library's instruction set.
+        """Runs one kernel.
 
         Args:
             name: The kernel.
             values: The fields of a call, in the order of the structure.
         """
-        values[PLACE["isa"]] = self.isa
-        values[PLACE["threads"]] = self.threads()
-        check(name, self._kernels[name](_packer.pack(*values)))
+        status = self._kernels[name](_packer.pack(*values))
+        if status:
+            check(name, status)
 
     def dropout(self, x: Tensor, seeds: Tensor, rate: float, out: Tensor) -> None:
         """Writes dropped-out elements, [rows, seeds, columns]; see `ops/features`."""

@@ -16,9 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tempergat.ops.backend import find
-from tempergat.ops.calls import Call, working_dtype
-from tempergat.ops.features.dropout import dropout
+from tempergat.ops.features.elementwise import dropout
+from tempergat.ops.features.sums import fold_values, product
 from tempergat.ops.graph import Rows
 from tempergat.ops.registration import ELSEWHERE, call, fold, needs_plain, register
 from tempergat.ops.torch_internals import GetAttrKey, register_pytree_node
@@ -183,41 +182,6 @@ def linear(
     return out if bias is None else out + bias
 
 
-def product(rows: Rows, values_KV: Tensor, x_RBO: Tensor, **known: bool) -> Tensor:
-    """Sums of rows of x, weighted per model: [rows, B, O], row after row.
-
-    Args:
-        rows: The elements by row.
-        values_KV: Their values.
-        x_RBO: The feature rows.
-        known: What the kernels may use: ``in_order``, the elements are numbered in the
-            order of the rows; ``skip_zeros``, many rows of x may be zero.
-    """
-    sets, (others, models, channels) = values_KV.size(1), x_RBO.shape
-    # Models that share their values are treated as one model with all their channels.
-    shape = (models, channels) if sets == models else (1, models * channels)
-    x = x_RBO.flatten(1).contiguous().view(others, *shape)
-    backend = find(Call("aggregate", ("cpu", "gpu"), (x, values_KV)))
-    if backend is None:
-        out = aggregate_plainly(rows, values_KV, x)
-    else:
-        out = backend.kernels("aggregate").run(rows, values_KV, x, **known)
-    return out.view(-1, models, channels)
-
-
-def aggregate_plainly(rows: Rows, values_KH: Tensor, x_RHC: Tensor) -> Tensor:
-    """The backends' "aggregate" in plain PyTorch, one head after another."""
-    values = values_KH[rows.position.long()].to(working_dtype(x_RHC.dtype))
-    out = []
-    for head in range(x_RHC.size(1)):
-        message = values[:, head, None] * x_RHC[rows.other.long(), head]
-        summed = torch.segment_reduce(
-            message, "sum", offsets=rows.pointer.long(), axis=0, initial=0.0
-        )
-        out.append(summed)
-    return torch.stack(out, 1).to(x_RHC.dtype)
-
-
 def _forward(
     values_KV: Tensor, weight_BOF: Tensor, crow: Tensor, col: Tensor, *rest: Tensor
 ) -> Tensor:
@@ -269,13 +233,6 @@ def _second_gradient(ctx: Any, d_BOF: Tensor) -> Any:
     message = values_KV[element.long()].unsqueeze(-1) * d_BOF.permute(2, 0, 1)[column]
     ddout = message.new_zeros(ctx.nodes, *message.shape[1:])
     return (ddout.index_add(0, row, message), *[None] * 4)
-
-
-def fold_values(values: Tensor, dim: int | None, models: int, size: int) -> Tensor:
-    """Values for ``size`` times ``models`` weights."""
-    if dim is None:
-        return values if values.size(1) == 1 else values.repeat(1, size)
-    return values.movedim(dim, 1).expand(-1, -1, models).flatten(1, 2)
 
 
 def _fold_forward(info: Any, in_dims: Any, *arguments: Any) -> Any:

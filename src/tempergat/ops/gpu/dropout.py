@@ -41,7 +41,7 @@ def _dropout_kernel(
 
 
 def run(x_RXC: Tensor, seeds_B: Tensor, rate: float) -> Tensor:
-    """The op of `ops/features/dropout.py`."""
+    """The op of `ops/features/elementwise.py`."""
     (rows, sets, columns), seeds = x_RXC.shape, seeds_B.numel()
     out = x_RXC.new_empty(rows, seeds, columns)
     width = seeds * columns

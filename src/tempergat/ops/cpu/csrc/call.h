@@ -9,7 +9,7 @@
 
 namespace tempergat {
 
-constexpr int64_t kInterfaceVersion = 6;
+constexpr int64_t kInterfaceVersion = 7;
 
 enum Storage : int64_t { kFloat32 = 0, kFloat64 = 1, kBfloat16 = 2 };
 enum Isa : int64_t { kGeneric = 0, kAvx2 = 1, kAvx512 = 2 };
@@ -55,16 +55,24 @@ struct Call {
   Features dz_src;
   Features dz_dst;
   Features dedge;
-  const void* score_src;
-  const void* score_dst;
+  // GAT's scores, which forward writes; the attention vectors, of which GATv2 has one;
+  // and GAT's temperature: one number or one per head.
+  void* score_src;
+  void* score_dst;
   const void* edge_score;
   const void* att;
+  const void* att_dst;
+  const void* theta;
+  int64_t thetas;
+  double epsilon;
   const void* dweights;
   void* lse;
   void* weights;
   void* dscore_src;
   void* dscore_dst;
   void* datt;
+  void* datt_dst;
+  void* dtheta;
   void* dedge_score;
   // Edge features with their linear map: [E, D], [H, C, D] and their gradients.
   int64_t edge_width;

@@ -44,24 +44,50 @@ static int64_t best_isa() {
 }  // namespace tempergat
 
 #ifdef TEMPERGAT_X86
-#define TEMPERGAT_KERNEL(name)                                                   \
-  TEMPERGAT_EXPORT int64_t tempergat_##name(const tempergat::Call* call) {       \
-    if (call->isa == tempergat::kAvx512) return tempergat::avx512::name(*call);  \
-    if (call->isa == tempergat::kAvx2) return tempergat::avx2::name(*call);      \
-    return tempergat::generic::name(*call);                                      \
+#define TEMPERGAT_RUN(name)                                                 \
+  static int64_t run_##name(const tempergat::Call& call) {                  \
+    if (call.isa == tempergat::kAvx512) return tempergat::avx512::name(call); \
+    if (call.isa == tempergat::kAvx2) return tempergat::avx2::name(call);   \
+    return tempergat::generic::name(call);                                  \
   }
 #else
-#define TEMPERGAT_KERNEL(name)                                              \
-  TEMPERGAT_EXPORT int64_t tempergat_##name(const tempergat::Call* call) {  \
-    return tempergat::generic::name(*call);                                 \
+#define TEMPERGAT_RUN(name)                                 \
+  static int64_t run_##name(const tempergat::Call& call) {  \
+    return tempergat::generic::name(call);                  \
   }
 #endif
+#define TEMPERGAT_KERNEL(name)                                              \
+  TEMPERGAT_RUN(name)                                                       \
+  TEMPERGAT_EXPORT int64_t tempergat_##name(const tempergat::Call* call) {  \
+    return run_##name(*call);                                               \
+  }
 
-TEMPERGAT_KERNEL(gat_forward)
-TEMPERGAT_KERNEL(gat_backward)
+TEMPERGAT_RUN(gat_forward)
+TEMPERGAT_RUN(gat_backward)
 TEMPERGAT_KERNEL(gatv2_forward)
 TEMPERGAT_KERNEL(gatv2_backward)
 TEMPERGAT_KERNEL(aggregate)
+
+// See scores.h.
+TEMPERGAT_EXPORT int64_t tempergat_gat_forward(const tempergat::Call* call) {
+  using namespace tempergat;
+  int64_t status = kUnknownStorage;
+  if (call->storage == kFloat32) status = GatScores<float, float>{*call}.forward();
+  if (call->storage == kFloat64) status = GatScores<double, double>{*call}.forward();
+  if (call->storage == kBfloat16) status = GatScores<Bfloat16, float>{*call}.forward();
+  return status == kDone ? run_gat_forward(*call) : status;
+}
+
+TEMPERGAT_EXPORT int64_t tempergat_gat_backward(const tempergat::Call* call) {
+  using namespace tempergat;
+  if (call->storage == kFloat32)
+    return gat_backward<float, float>(*call, run_gat_backward);
+  if (call->storage == kFloat64)
+    return gat_backward<double, double>(*call, run_gat_backward);
+  if (call->storage == kBfloat16)
+    return gat_backward<Bfloat16, float>(*call, run_gat_backward);
+  return kUnknownStorage;
+}
 
 TEMPERGAT_EXPORT int64_t tempergat_interface_version() {
   return tempergat::kInterfaceVersion;
@@ -204,29 +230,3 @@ TEMPERGAT_EXPORT void tempergat_group_by_source(const int32_t* src, const int32_
                                                 int32_t* position) {
   tempergat::group_by_source(src, dst, count, num_src, pointer, other, position);
 }
-
-// See scores.h; what is optional there may be null.
-#define TEMPERGAT_SCORES(Real)                                                         \
-  TEMPERGAT_EXPORT int64_t tempergat_scores_##Real(                                    \
-      int64_t nodes, int64_t heads, int64_t channels, const Real* z, int64_t stride,   \
-      const Real* first, const Real* second, const Real* theta, int64_t thetas,        \
-      double epsilon, int64_t threads, Real* src, Real* dst) {                         \
-    Real* const scores[2] = {src, dst};                                                \
-    return tempergat::Scores<Real>{nodes, heads,  channels, z,       stride,           \
-                                   {first, second}, theta, thetas, epsilon, threads}   \
-        .forward(scores);                                                              \
-  }                                                                                    \
-  TEMPERGAT_EXPORT int64_t tempergat_scores_backward_##Real(                           \
-      int64_t nodes, int64_t heads, int64_t channels, const Real* z, int64_t stride,   \
-      const Real* first, const Real* second, const Real* theta, int64_t thetas,        \
-      double epsilon, int64_t threads, const Real* dsrc, const Real* ddst,             \
-      int64_t rows, Real* dz, Real* dfirst, Real* dsecond, Real* dtheta) {             \
-    const Real* const dscores[2] = {dsrc, ddst};                                       \
-    Real* const datt[2] = {dfirst, dsecond};                                           \
-    return tempergat::Scores<Real>{nodes, heads,  channels, z,       stride,           \
-                                   {first, second}, theta, thetas, epsilon, threads}   \
-        .backward(dscores, rows, dz, datt, dtheta);                                    \
-  }
-
-TEMPERGAT_SCORES(float)
-TEMPERGAT_SCORES(double)

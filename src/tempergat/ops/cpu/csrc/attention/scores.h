@@ -1,5 +1,6 @@
 // The nodes' parts of GAT's logits over the temperature T = softplus(theta) + epsilon:
-// for one or two attention vectors <z, att / T>, and their gradients.
+// for one or two attention vectors <z, att / T>, and their gradients. Features are
+// stored as S, everything else is Real.
 //
 // Sums over nodes are taken over blocks of nodes, and then over the blocks in their
 // order, so that they do not depend on the number of threads.
@@ -13,13 +14,35 @@
 
 namespace tempergat {
 
-template <class Real>
+struct Bfloat16 {
+  uint16_t bits;
+};
+inline float real(float x) { return x; }
+inline double real(double x) { return x; }
+inline float real(Bfloat16 x) {
+  const uint32_t bits = uint32_t(x.bits) << 16;
+  float value;
+  __builtin_memcpy(&value, &bits, sizeof value);
+  return value;
+}
+inline void add(float* to, float x) { *to += x; }
+inline void add(double* to, double x) { *to += x; }
+inline void add(Bfloat16* to, float x) {
+  const float sum = real(*to) + x;
+  uint32_t bits;
+  __builtin_memcpy(&bits, &sum, sizeof bits);
+  // A NaN stays one; all else is rounded to nearest, ties to even.
+  bits = sum != sum ? bits | 0x400000 : bits + 0x7FFF + ((bits >> 16) & 1);
+  to->bits = uint16_t(bits >> 16);
+}
+
+template <class S, class Real>
 struct Scores {
   static constexpr int64_t kBlock = 512;    // Nodes.
   static constexpr int64_t kFew = 1 << 16;  // Numbers that one thread takes alone.
 
   int64_t nodes, heads, channels;
-  const Real* z;       // [nodes, heads, channels], rows `stride` apart
+  const S* z;          // [nodes, heads, channels], rows `stride` apart
   int64_t stride;
   const Real* att[2];  // [heads, channels] each; the second may be null.
   const Real* theta;   // One number, or one per head; null: T = 1.
@@ -52,17 +75,18 @@ struct Scores {
       }
   }
 
-  static Real dot(const Real* a, const Real* b, int64_t count) {
+  static Real dot(const S* a, const Real* b, int64_t count) {
     Real sums[8] = {};
     int64_t c = 0;
     for (; c + 8 <= count; c += 8)
-      for (int k = 0; k < 8; ++k) sums[k] += a[c + k] * b[c + k];
-    for (int k = 0; c < count; ++c, ++k) sums[k] += a[c] * b[c];
+      for (int k = 0; k < 8; ++k) sums[k] += real(a[c + k]) * b[c + k];
+    for (int k = 0; c < count; ++c, ++k) sums[k] += real(a[c]) * b[c];
     return ((sums[0] + sums[4]) + (sums[1] + sums[5])) +
            ((sums[2] + sums[6]) + (sums[3] + sums[7]));
   }
 
-  int64_t forward(Real* const scores[2]) const {
+  // Writes the scores, [nodes, heads]; the second of the first `rows` nodes only.
+  int64_t forward(Real* const scores[2], int64_t rows) const {
     Real* divided = static_cast<Real*>(malloc(size_t(2 * width()) * sizeof(Real)));
     if (!divided) return kOutOfMemory;
     divide(divided);
@@ -71,7 +95,7 @@ struct Scores {
 #endif
     for (int64_t n = 0; n < nodes; ++n)
       for (int64_t h = 0; h < heads; ++h)
-        for (int side = 0; side < sides(); ++side)
+        for (int side = 0; side < (n < rows ? sides() : 1); ++side)
           scores[side][n * heads + h] =
               dot(z + n * stride + h * channels,
                   divided + side * width() + h * channels, channels);
@@ -82,7 +106,7 @@ struct Scores {
   // Adds to dz [nodes, heads, channels] what follows from dscores [nodes, heads], and
   // writes the gradients of the vectors and of theta. The second dscores may be of the
   // first `rows` nodes only.
-  int64_t backward(const Real* const dscores[2], int64_t rows, Real* dz,
+  int64_t backward(const Real* const dscores[2], int64_t rows, S* dz,
                    Real* const datt[2], Real* dtheta) const {
     const int64_t blocks = nodes > kBlock ? (nodes + kBlock - 1) / kBlock : 1;
     const size_t room = size_t(2 * width());
@@ -107,12 +131,12 @@ struct Scores {
           const Real s = dscores[0][n * heads + h];
           const Real d = both ? dscores[1][n * heads + h] : 0;
           const int64_t first = h * channels;
-          const Real* row = z + n * stride;
-          Real* to = dz + n * width();
+          const S* row = z + n * stride;
+          S* to = dz + n * width();
           for (int64_t c = first; c < first + channels; ++c) {
-            to[c] += s * divided[c] + d * divided[width() + c];
-            own[c] += double(s) * row[c];
-            own[width() + c] += double(d) * row[c];
+            add(to + c, s * divided[c] + d * divided[width() + c]);
+            own[c] += double(s) * real(row[c]);
+            own[width() + c] += double(d) * real(row[c]);
           }
         }
     }
@@ -140,5 +164,78 @@ struct Scores {
     return kDone;
   }
 };
+
+// What GAT's kernels need beside the edges: the scores before them, and after them the
+// gradients of what the scores were computed from.
+template <class S, class Real>
+struct GatScores {
+  const Call& call;
+  // Targets that are no sources have features and scores of their own.
+  bool separate() const { return call.att_dst && call.z_dst.data; }
+  Scores<S, Real> of(const Features& z, const void* first, const void* second) const {
+    return {z.rows,
+            call.heads,
+            call.channels,
+            static_cast<const S*>(z.data),
+            z.stride,
+            {static_cast<const Real*>(first), static_cast<const Real*>(second)},
+            static_cast<const Real*>(call.theta),
+            call.thetas,
+            call.epsilon,
+            call.threads};
+  }
+
+  int64_t forward() const {
+    Real* src = static_cast<Real*>(call.score_src);
+    Real* dst = static_cast<Real*>(call.score_dst);
+    Real* const both[2] = {src, dst};
+    const void* second = separate() ? nullptr : call.att_dst;
+    const int64_t rows = call.by_target.count;
+    const int64_t status = of(call.z_src, call.att, second).forward(both, rows);
+    if (status != kDone || !separate()) return status;
+    Real* const only[2] = {dst, nullptr};
+    return of(call.z_dst, call.att_dst, nullptr).forward(only, rows);
+  }
+
+  int64_t backward() const {
+    const Real* src = static_cast<const Real*>(call.dscore_src);
+    const Real* dst = static_cast<const Real*>(call.dscore_dst);
+    const Real* const both[2] = {src, dst};
+    Real* const datt[2] = {static_cast<Real*>(call.datt),
+                           static_cast<Real*>(call.datt_dst)};
+    Real* dtheta = static_cast<Real*>(call.dtheta);
+    const void* second = separate() ? nullptr : call.att_dst;
+    const int64_t rows = call.by_target.count;
+    const int64_t status =
+        of(call.z_src, call.att, second)
+            .backward(both, rows, static_cast<S*>(call.dz_src.data), datt, dtheta);
+    if (status != kDone || !separate()) return status;
+    const Real* const only[2] = {dst, nullptr};
+    Real* const datt_dst[2] = {datt[1], nullptr};
+    Real* more = static_cast<Real*>(calloc(size_t(call.heads), sizeof(Real)));
+    if (!more) return kOutOfMemory;
+    S* dz_dst = static_cast<S*>(call.dz_dst.data);
+    const int64_t done = of(call.z_dst, call.att_dst, nullptr)
+                             .backward(only, rows, dz_dst, datt_dst, more);
+    for (int64_t h = 0; dtheta && h < call.thetas; ++h) dtheta[h] += more[h];
+    free(more);
+    return done;
+  }
+};
+
+// Runs GAT's kernel between the two, with memory for the gradients of the scores.
+template <class S, class Real, class Kernel>
+int64_t gat_backward(const Call& given, Kernel kernel) {
+  Call call = given;
+  const size_t nodes = size_t(call.z_src.rows + call.by_target.count);
+  Real* dscores = static_cast<Real*>(malloc((nodes * size_t(call.heads) + 1) * sizeof(Real)));
+  if (!dscores) return kOutOfMemory;
+  call.dscore_src = dscores;
+  if (call.att_dst) call.dscore_dst = dscores + call.z_src.rows * call.heads;
+  int64_t status = kernel(call);
+  if (status == kDone) status = GatScores<S, Real>{call}.backward();
+  free(dscores);
+  return status;
+}
 
 }  // namespace tempergat

@@ -1,9 +1,10 @@
-"""Weighted sums over the edges of each target, for one model or for many at once.
+"""Weighted sums of feature rows, for one model or for many at once.
 
-A `vmap` over models becomes more models in one call: [nodes, models, channels].
+They are what a sparse matrix does to features. A graph's edges are such a matrix: a
+`vmap` over models becomes more models in one call, [nodes, models, channels].
 
-Shape suffixes: S source nodes, T target nodes, E edges, B models, C channels, V sets of
-weights (1 or B).
+Shape suffixes: S source nodes, T target nodes, E edges, K stored elements, R feature
+rows, B models, C and O channels, H heads, V sets of weights or values (1 or B).
 """
 
 from __future__ import annotations
@@ -13,11 +14,54 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tempergat.ops.features.sparse import fold_values, product
+from tempergat.ops.backend import find
+from tempergat.ops.calls import Call, working_dtype
 from tempergat.ops.graph import Graph, Rows
 from tempergat.ops.reference import at_source, sum_by_target
 from tempergat.ops.registration import ELSEWHERE, call, fold, needs_plain, register
 from tempergat.ops.torch_internals import is_exporting
+
+
+def product(rows: Rows, values_KV: Tensor, x_RBO: Tensor, **known: bool) -> Tensor:
+    """Sums of rows of x, weighted per model: [rows, B, O], row after row.
+
+    Args:
+        rows: The elements by row.
+        values_KV: Their values.
+        x_RBO: The feature rows.
+        known: What the kernels may use: ``in_order``, the elements are numbered in the
+            order of the rows; ``skip_zeros``, many rows of x may be zero.
+    """
+    sets, (others, models, channels) = values_KV.size(1), x_RBO.shape
+    # Models that share their values are treated as one model with all their channels.
+    shape = (models, channels) if sets == models else (1, models * channels)
+    x = x_RBO.flatten(1).contiguous().view(others, *shape)
+    backend = find(Call("aggregate", ("cpu", "gpu"), (x, values_KV)))
+    if backend is None:
+        out = aggregate_plainly(rows, values_KV, x)
+    else:
+        out = backend.kernels("aggregate").run(rows, values_KV, x, **known)
+    return out.view(-1, models, channels)
+
+
+def aggregate_plainly(rows: Rows, values_KH: Tensor, x_RHC: Tensor) -> Tensor:
+    """The backends' "aggregate" in plain PyTorch, one head after another."""
+    values = values_KH[rows.position.long()].to(working_dtype(x_RHC.dtype))
+    out = []
+    for head in range(x_RHC.size(1)):
+        message = values[:, head, None] * x_RHC[rows.other.long(), head]
+        summed = torch.segment_reduce(
+            message, "sum", offsets=rows.pointer.long(), axis=0, initial=0.0
+        )
+        out.append(summed)
+    return torch.stack(out, 1).to(x_RHC.dtype)
+
+
+def fold_values(values: Tensor, dim: int | None, models: int, size: int) -> Tensor:
+    """Values for ``size`` times ``models`` weights."""
+    if dim is None:
+        return values if values.size(1) == 1 else values.repeat(1, size)
+    return values.movedim(dim, 1).expand(-1, -1, models).flatten(1, 2)
 
 
 def weighted_sum(graph: Graph, x: Tensor, weights: Tensor | None = None) -> Tensor:
