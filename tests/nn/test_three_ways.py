@@ -29,7 +29,7 @@ EDGE_ATTR = torch.randn(50, 3, generator=torch.Generator().manual_seed(2))
 def use_reference(monkeypatch):
     """Makes the layers call the reference, and counts the calls."""
     calls = []
-    monkeypatch.setattr(backend, "find", lambda call: None)
+    monkeypatch.setattr(backend, "find", lambda *_: None)
 
     def counted(name, function):
         return lambda *arguments: (calls.append(name), function(*arguments))[1]
