@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from tempergat.ops.calls import Forward, working_dtype
-from tempergat.ops.cpu.library import CALL_LENGTH, PLACE, STORAGE, library
+from tempergat.ops.cpu import library
+from tempergat.ops.cpu.library import CALL_LENGTH, PLACE, STORAGE
 from tempergat.ops.graph import Rows
 from tempergat.ops.random import drop_threshold
 
@@ -41,8 +42,8 @@ class KernelCall:
         # The first fields of the structure, in its order.
         first: list[Any] = [
             STORAGE[z.dtype],
-            library.isa,
-            library.threads(),
+            library.library.isa,
+            library.library.threads(),
             by_target[0].dtype == torch.int64,
             z.size(1),
             z.size(2),
@@ -119,7 +120,7 @@ class KernelCall:
             weights = self.z.new_zeros((edges, heads), dtype=work)
         self.add_features(out=out)
         self.add_dense(lse=lse, weights=weights)
-        library.run(kernel, self.values)
+        library.library.run(kernel, self.values)
         return out, lse, weights
 
 

@@ -3,8 +3,9 @@
 from torch import Tensor, empty_like
 
 from tempergat.ops.calls import Backward, Forward
+from tempergat.ops.cpu import library
 from tempergat.ops.cpu.call import KernelCall
-from tempergat.ops.cpu.library import PLACE, library
+from tempergat.ops.cpu.library import PLACE
 from tempergat.ops.reference import EPSILON
 
 
@@ -47,7 +48,7 @@ def backward(call: Backward) -> tuple[Tensor | None, ...]:
         kernel.add_dense(dedge_score=dedge_score)
     # Two numbers per head.
     kernel.add_records(saved.by_target, 2 * z.size(1) * att_src.element_size())
-    library.run("gat_backward", kernel.values)
+    library.library.run("gat_backward", kernel.values)
     return dz, datt_src, datt_dst, dz_dst, dedge_score, dtheta
 
 

@@ -5,8 +5,8 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from tempergat.ops.calls import Backward, Forward
+from tempergat.ops.cpu import library
 from tempergat.ops.cpu.call import KernelCall
-from tempergat.ops.cpu.library import library
 from tempergat.ops.reference import EPSILON
 
 
@@ -54,7 +54,7 @@ def backward(call: Backward) -> tuple[Tensor | None, ...]:
     # Two numbers per head, one bit per channel.
     size = heads * (2 * att.element_size() + (channels + 7) // 8)
     kernel.add_records(saved.by_target, size)
-    library.run("gatv2_backward", kernel.values)
+    library.library.run("gatv2_backward", kernel.values)
     if theta is not None and temperature is not None:
         datt, dtheta = _divide_backward(datt, att, theta, temperature)
     return dz_src, dz_dst, datt, dedge, dedge_x, dedge_map, dtheta
