@@ -100,15 +100,15 @@ def test_it_shows_in_notebooks_and_is_saved(tmp_path: Path) -> None:
 
 def test_a_trained_model_knows_the_words_of_ids_and_classes(tmp_path: Path) -> None:
     folder = tmp_path / "graph"
-    words = write_tables(folder, [f"n{number}" for number in range(12)])
+    words = write_tables(folder, [f"organisation-{number}" for number in range(12)])
     recipe = write_recipe(tmp_path / "recipe.yaml", epochs=2)
     trained = tempergat.train(
         folder, "temp_only", recipe=recipe, split="40/30/30", progress=False
     )
-    picture = tempergat.draw_node(trained, folder, "n4")
+    picture = tempergat.draw_node(trained, folder, "organisation-4")
     shown = [element.text for element in parsed(picture).iter() if element.text]
     assert words[0] in shown
-    assert any("n5 · " in text for text in shown)
+    assert any("organi…ion-5 · " in text for text in shown)
     with pytest.raises(UserError, match="there is no node 'n99' in 12 nodes; ids are"):
         tempergat.draw_node(trained, folder, "n99")
 

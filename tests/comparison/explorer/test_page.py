@@ -370,7 +370,7 @@ def test_a_neighbour_a_head_and_a_dimension_can_be_chosen(
         neighbour = page.eval_on_selector(
             "[data-at=rows] tr:nth-child(2) button", "(e) => e.textContent"
         )
-        page.click("summary")
+        page.click("text=All neighbours as a table")
         page.click(f"[data-at=rows] button:text-is('{neighbour}')")
         assert page.inner_text("[data-at=title]") == f"Node {neighbour}"
         page.click("[data-layer='0'][data-head='1']")
@@ -396,7 +396,10 @@ def test_only_positive_weights_open_a_gate(file: Path, chromium: Any) -> None:
 
 def test_words_of_tables_show_as_text(tmp_path: Path, chromium: Any) -> None:
     folder = tmp_path / 'a"><img src=x>'
-    names = ["<script>alert(1)</script>", *(f"n{n}" for n in range(1, 20))]
+    names = [
+        "<script>alert(1)</script>",
+        *(f"organisation-no-{n}" for n in range(1, 20)),
+    ]
     words = write_tables(folder, names, feature="<b>")
     recipe = write_recipe(tmp_path / "recipe.yaml", epochs=2)
     model = tempergat.train(
@@ -407,6 +410,9 @@ def test_words_of_tables_show_as_text(tmp_path: Path, chromium: Any) -> None:
     with opened(chromium, file) as page:
         go_to(page, names[0])
         assert page.inner_text("[data-at=title]") == f"Node {names[0]}"
+        drawn = page.locator("[data-at=star] text").all_text_contents()
+        ids = {text.split(" · ")[0] for text in drawn if text.startswith("organ")}
+        assert ids == {"organis…n-no-1", "organis…-no-19"}
         bars = page.inner_text("[data-at=bars]")
         assert all(word in bars for word in words)
         assert page.locator("img").count() == 0
@@ -414,6 +420,17 @@ def test_words_of_tables_show_as_text(tmp_path: Path, chromium: Any) -> None:
         assert "<b>" in "".join(inputs)
         go_to(page, "<script>")
         assert page.inner_text("[data-at=verdict]")
+
+
+def test_explanations_stand_behind_about_so_that_the_picture_comes_first(
+    file: Path, chromium: Any
+) -> None:
+    with opened(chromium, file, viewport={"width": 1280, "height": 800}) as page:
+        explained = page.get_by_text("Layers and heads are counted from 1")
+        assert explained.is_hidden()
+        assert page.locator("[data-at=star] svg").bounding_box()["y"] < 480
+        page.click("text=About")
+        assert explained.is_visible()
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

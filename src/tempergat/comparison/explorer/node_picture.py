@@ -20,6 +20,7 @@ from tempergat.comparison.html_report.svg import (
     drawing,
     element,
     shortened,
+    shortened_id,
     text,
     title,
 )
@@ -217,7 +218,7 @@ def _label(one: ShownNode, x: float, y: float) -> list[str]:
     anchor = "middle" if abs(dx) < 0.25 else "start" if dx > 0 else "end"
     at = (x + dx * (_RADIUS + 10), y + dy * (_RADIUS + 12) + 4.5)
     weight = f"{one.weight:.2f}" if one.weight >= 0.095 else f"{one.weight:.3f}"
-    words = f"{shortened(one.name, 12)} · {weight}"
+    words = f"{shortened_id(one.name, 12)} · {weight}"
     return [text(*at, words, text_anchor=anchor)]
 
 

@@ -48,7 +48,8 @@ def explorer_html(recorded: ModelRecord) -> str:
         f"<style>\n{asset('explorer', 'explorer.css')}</style>\n"
         f'<section class="explorer" aria-label="{name}">\n'
         f'<p class="answer">{html.escape(_answer(recorded))}</p>\n'
-        f'<div class="limits"><ul>{_limits(recorded)}</ul></div>\n'
+        '<details class="limits"><summary>About</summary>'
+        f"<ul>{_limits(recorded)}</ul></details>\n"
         f"{_SEARCH}{_temperature(recorded)}{_node(recorded)}{_HEADS}{_gate(recorded)}"
         f"{json_block(values)}\n</section>\n"
         f'<script>\n"use strict";\n(() => {{\n{script}}})();\n</script>'

@@ -109,6 +109,13 @@ def shortened(words: str, most: int) -> str:
     return words if len(words) <= most else words[: most - 1] + "…"
 
 
+def shortened_id(words: str, most: int) -> str:
+    """An id cut in the middle: ids that begin alike usually end differently."""
+    if len(words) <= most:
+        return words
+    return f"{words[: most // 2]}…{words[-((most - 1) // 2) :]}"
+
+
 def method_name(x: float, y: float, method: str) -> str:
     """A method's name that ends at a place; a long one is cut."""
     return text(x, y, shortened(method, _LONGEST_NAME), class_="name end")

@@ -18,6 +18,9 @@ const figureOf = (width, height, name) => svgElement("svg", {
 });
 const titleOf = (words) => svgElement("title", {}, words);
 const short = (words, most) => (words.length > most ? `${words.slice(0, most - 1)}…` : words);
+// Ids that begin alike usually end differently.
+const shortId = (words, most) => (words.length > most
+  ? `${words.slice(0, Math.floor(most / 2))}…${words.slice(-Math.floor((most - 1) / 2))}` : words);
 const weightText = (value) => value.toFixed(value >= 0.095 ? 2 : 3);
 
 const MOST_DRAWN = 24;
@@ -57,7 +60,7 @@ const starOf = (view, size, name) => {
   const large = size > 300;
   const reach = large ? size / 2 - 46 : size / 2 - 12;
   const drawn = neighbours.slice(0, MOST_DRAWN);
-  const labels = drawn.map((other) => `${short(other.name, size > 400 ? 14 : 8)} · ${weightText(other.weight)}`);
+  const labels = drawn.map((other) => `${shortId(other.name, size > 400 ? 14 : 9)} · ${weightText(other.weight)}`);
   const longest = labels.reduce((most, label) => Math.max(most, label.length), 11);
   const width = large ? Math.max(size, 2 * (reach + 26 + 7 * longest)) : size;
   const [middle, top] = [width / 2, size / 2];
