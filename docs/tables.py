@@ -1,10 +1,12 @@
-"""Tables: columns of words are aligned to the left, and ± stays with its numbers."""
+"""Tables: words to the left, ± beside its numbers, headings that may break."""
 
 import re
 
 from docutils import nodes
 from sphinx.application import Sphinx
 
+# Before these, a long heading like TemperGATv2Conv may go on in the next line.
+_HUMP = re.compile(r"(?<=[a-z\d])(?=[A-Z][A-Za-z])")
 _NUMBER = re.compile(r"[-+<>±\d.,%* ()\[\]]+|-|")
 
 
@@ -20,6 +22,10 @@ def improve_tables(app: Sphinx, doctree: nodes.document) -> None:
             if " ± " in text:
                 kept = text.replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
                 text.parent.replace(text, nodes.Text(kept))
+        for heading in group.findall(nodes.thead):
+            for text in list(heading.findall(nodes.Text)):
+                broken = _HUMP.sub("\N{ZERO WIDTH SPACE}", text)
+                text.parent.replace(text, nodes.Text(broken))
 
 
 def _is_words(text: str) -> bool:

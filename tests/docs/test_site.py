@@ -1,8 +1,10 @@
 """The site that `make docs` builds, in a real browser."""
 
+import io
 from pathlib import Path
 
 import pytest
+from matplotlib import image
 
 from tests.support.browser import opened
 
@@ -51,3 +53,31 @@ def test_lines_that_begin_with_a_percent_sign_are_shown() -> None:
         for line in (ROOT / "docs" / page).read_text(encoding="utf-8").splitlines():
             if line.startswith("%"):
                 assert " ".join(line.split()[:3]) in " ".join(shown.split()), page
+
+
+def test_tables_fit_a_laptop_and_lines_of_text_stay_short(chromium: object) -> None:
+    for width in (1280, 1440):
+        view = {"width": width, "height": 900}
+        for page in PAGES:
+            with opened(
+                chromium, SITE / page.with_suffix(".html"), viewport=view
+            ) as at:
+                cut = at.evaluate(
+                    "[...document.querySelectorAll('.table-wrapper')].filter((one) => "
+                    "one.scrollWidth > one.clientWidth + 1).length"
+                )
+                longest = at.evaluate(
+                    "Math.max(...[...document.querySelectorAll('article p')]"
+                    ".map((line) => line.clientWidth))"
+                )
+            assert cut == 0, (page, width)
+            assert longest <= 740, (page, width)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_figures_follow_the_theme(chromium: object, theme: str) -> None:
+    """The corner of a figure, which is drawn on white, is dark on a dark page."""
+    with opened(chromium, SITE / "tuned.html", color_scheme=theme) as page:
+        picture = page.locator("article img[src$='.svg']").first.screenshot()
+    corner = image.imread(io.BytesIO(picture))[8, 8, :3].mean()
+    assert (corner < 0.2) if theme == "dark" else (corner > 0.9)
