@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from tempergat.base.errors import UserError
 from tempergat.cli.application import app
-from tempergat.data.catalog.entries import CATALOG
+from tempergat.data.catalog.entries import CATALOG, RemoteFile
 from tests.support.company_graph import write_companies
 
 pytestmark = pytest.mark.usefixtures("no_mirror")
@@ -51,6 +51,44 @@ def test_info_prints_what_is_known(tmp_path: Path) -> None:
     assert facts["metric"] == "accuracy"
     assert facts["download_bytes"] == sum(f.size or 0 for f in CATALOG["cora"].files)
     assert all(len(file["sha256"]) == 64 for file in facts["files"])
+
+
+def test_info_names_every_address_what_is_needed_and_the_recipe(tmp_path: Path) -> None:
+    printed = run("info", "oag-chem", "--root", str(tmp_path))
+    first, second = (file.url for file in find_files("oag-chem"))
+    assert f"OAG_Engineering.pt: {first}" in printed
+    assert f"OAG_Chemistry.pt: {second}" in printed
+    assert "if the first file holds another graph" in printed
+    lines = dict(line.split("  ", 1) for line in printed.splitlines() if "  " in line)
+    assert lines["recipe"].strip() == "paper/oag-chem"
+    for need in (
+        "disk for raw files",
+        "disk for processed graph",
+        "memory to read",
+        "most memory of a step",
+    ):
+        assert lines[need].strip().startswith("about "), need
+        assert lines[need].endswith("GiB"), need
+    facts = json.loads(run("info", "cora", "--root", str(tmp_path), "--json"))
+    assert facts["recipe"] == "paper/cora"
+    assert facts["disk_for_processed_graph_bytes"] is None
+
+
+def find_files(name: str) -> list[RemoteFile]:
+    return [*CATALOG[name].files, *CATALOG[name].swapped_files]
+
+
+def test_recipe_is_printed_beside_what_the_paper_states() -> None:
+    rows = json.loads(run("info", "ogbn-mag", "--recipe", "--json"))
+    said = {(row["methods"], row["setting"]): row for row in rows}
+    layers = said["attention", "num_layers"]
+    assert (layers["paper/ogbn-mag"], layers["the paper"]) == ("4", "as stated")
+    assert said["gcn", "act"]["the paper"] == "unstated: H2GB's configuration"
+    assert said["", "runs"]["paper/ogbn-mag"] == "10"
+    printed = run("info", "ogbn-mag", "--recipe")
+    assert printed.startswith("Expected scores")
+    assert "unstated" in printed
+    assert "note" in json.loads(run("info", "amazon_photo", "--recipe", "--json"))[0]
 
 
 def test_info_on_an_unknown_name_is_a_users_error() -> None:

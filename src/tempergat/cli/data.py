@@ -52,9 +52,15 @@ def show_info(
         ),
     ],
     root: _Root = None,
+    recipe: Annotated[
+        bool,
+        typer.Option(
+            "--recipe", help="Print its recipe instead, beside what the paper states."
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Print everything known about a dataset."""
+    """Print everything known about a dataset, and what it needs."""
     from tempergat.data import data_root, find_entry
 
     if os.path.lexists(name) and (os.sep in name or Path(name).suffix):
@@ -62,7 +68,11 @@ def show_info(
             f"{name} is a path, and `data info` takes the name of a dataset; use "
             f"`tempergat data check {name}`"
         )
-    facts = _facts(find_entry(name), data_root(root))
+    entry = find_entry(name)
+    if recipe:
+        _print_recipe(entry, as_json)
+        return
+    facts = {**_facts(entry, data_root(root)), **_needs(entry)}
     if as_json:
         print_json(facts)
         return
@@ -72,7 +82,69 @@ def show_info(
     for file in files:
         size = "" if file["bytes"] is None else f", {_size(file['bytes'])}"
         checksum = "known" if file["sha256"] else "unknown"
-        echo(f"file      {file['name']}: {file['url']}{size}, sha256 {checksum}")
+        use = "" if file["comes_first"] else ", if the first file holds another graph"
+        echo(f"file      {file['name']}: {file['url']}{size}, sha256 {checksum}{use}")
+
+
+def _needs(entry: "Entry") -> dict[str, Any]:
+    """The recipe, and what the dataset needs with it, estimated from its counts."""
+    from tempergat.data import disk_bytes, reading_bytes, step_bytes
+    from tempergat.training import recipe_for
+
+    name, recipe = recipe_for(entry.name)
+    facts: dict[str, Any] = {"recipe": name}
+    if not entry.files:
+        return facts
+    config = recipe.config_for("temp_gated")
+    raw, processed = disk_bytes(entry)
+    return {
+        **facts,
+        "disk_for_raw_files_bytes": raw,
+        "disk_for_processed_graph_bytes": processed or None,
+        "memory_to_read_bytes": reading_bytes(entry),
+        "most_memory_of_a_step_bytes": step_bytes(
+            entry,
+            config.hidden_channels,
+            config.num_layers,
+            config.batch_size,
+            config.fanout or (),
+        ),
+    }
+
+
+def _print_recipe(entry: "Entry", as_json: bool) -> None:
+    """Prints the settings of a recipe, and which of them the paper states.
+
+    What a recipe of the paper takes from elsewhere is marked `unstated` in its file.
+    """
+    from importlib import resources
+
+    from tempergat.training import recipe_for
+
+    name, _ = recipe_for(entry.name)
+    file = resources.files("tempergat") / "recipes" / f"{name}.yaml"
+    is_of_paper = name.startswith("paper/")
+    head, rows, block = [], [], ""
+    for line in file.read_text(encoding="utf-8").splitlines():
+        setting, _, rest = line.partition(":")
+        value, _, comment = rest.partition("#")
+        if line.startswith("#"):
+            head.append(line.removeprefix("# "))
+        elif setting and not value.strip():
+            block = setting
+        elif setting:
+            of = block if line.startswith(" ") else ""
+            said = comment.strip() or ("as stated" if is_of_paper else "")
+            rows.append([of, setting.strip(), value.strip(), said])
+    columns = ("methods", "setting", name, "the paper" if is_of_paper else "note")
+    if as_json:
+        print_json([dict(zip(columns, row, strict=True)) for row in rows])
+        return
+    from tempergat.cli.ui.tables import layout, output_console
+
+    echo("\n".join(head))
+    console = output_console()
+    console.print(layout(columns, rows, console.width))
 
 
 @with_reading_options
@@ -113,11 +185,15 @@ def check(
 
 
 # The commands by name, and what a user may type.
-COMMANDS: dict[str, tuple[Callable[..., None], tuple[str, str]]] = {
+COMMANDS: dict[str, tuple[Callable[..., None], tuple[str, ...]]] = {
     "list": (list_datasets, ("tempergat data list", "tempergat data list --json")),
     "info": (
         show_info,
-        ("tempergat data info cora", "tempergat data info ogbn-arxiv --json"),
+        (
+            "tempergat data info cora",
+            "tempergat data info ogbn-mag --recipe",
+            "tempergat data info ogbn-arxiv --json",
+        ),
     ),
     "check": (
         check,
@@ -175,8 +251,9 @@ def _facts(entry: "Entry", root: Path) -> dict[str, Any]:
                 "url": file.url,
                 "bytes": file.size,
                 "sha256": file.sha256,
+                "comes_first": file in entry.files,
             }
-            for file in entry.files
+            for file in (*entry.files, *entry.swapped_files)
         ],
     }
     return facts
@@ -190,13 +267,19 @@ def _print_pairs(pairs: dict[str, Any]) -> None:
         shown.pop("download bytes", None)
         size = pairs["download bytes"]
         shown["download"] = "size unknown" if size is None else _size(size)
+    for key in [key for key in shown if key.endswith(" bytes")]:
+        del shown[key]
+        shown[key.removesuffix(" bytes")] = f"about {_size(pairs[key])}"
     width = max(len(key) for key in shown)
     for key, value in shown.items():
         echo(f"{key:<{width}}  {value}")
 
 
 def _size(number: int) -> str:
-    return f"{number:,} bytes" if number < 2**20 else f"{number / 2**20:,.1f} MiB"
+    if number < 2**20:
+        return f"{number:,} bytes"
+    unit, name = (2**30, "GiB") if number >= 2**30 else (2**20, "MiB")
+    return f"{number / unit:,.1f} {name}"
 
 
 def _text(value: Any) -> str:

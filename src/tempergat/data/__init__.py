@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from .catalog.entries import CATALOG as CATALOG
     from .catalog.entries import Entry as Entry
     from .catalog.entries import find_entry as find_entry
+    from .catalog.needs import disk_bytes as disk_bytes
+    from .catalog.needs import reading_bytes as reading_bytes
+    from .catalog.needs import step_bytes as step_bytes
     from .dataset import MASKS as MASKS
     from .dataset import UNLABELLED as UNLABELLED
     from .dataset import Dataset as Dataset
