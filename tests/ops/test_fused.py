@@ -174,6 +174,19 @@ def test_interpreted_kernels_agree_with_float64() -> None:
     run_interpreted(INTERPRETED)
 
 
+@pytest.mark.parametrize("gate", [None, "first", "post"])
+@pytest.mark.parametrize("backbone", LAYERS)
+def test_an_output_without_bias_can_be_changed_in_place(
+    backbone: str, gate: Any
+) -> None:
+    layer = LAYERS[backbone](FEATURES, CHANNELS, HEADS, bias=False, gate=gate)
+    edges, x = edges_and_input()
+    weights = list(layer.parameters())
+    expected = torch.autograd.grad(layer(x, edges).relu().sum(), weights)
+    found = torch.autograd.grad(layer(x, edges).relu_().sum(), weights)
+    torch.testing.assert_close(found, expected)
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("backbone", LAYERS)

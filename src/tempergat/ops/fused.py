@@ -209,6 +209,10 @@ class _Fused(SingleLevelFunction):  # type: ignore[misc]
         own = None if gate is gate_logit else gate
         ctx.save_for_backward(gate_logit, bias, *inputs, own, *computed)
         ctx.options = options
+        if gate_logit is None and bias is None:
+            # Backward needs what attention computed, and the caller may change the
+            # output in place.
+            return results._replace(out=results.out.clone())
         return results
 
     @staticmethod
