@@ -180,8 +180,9 @@ def check(
             line = f"{finding.subject:<{width}}  {value}"
             shown = f"{line}  ->  {finding.action}" if needed else line
             echo(printable(shown))
-    if findings[-1].subject == "compare":
-        raise UserError(findings[-1].action)
+    for finding in findings:
+        if finding.subject == "compare":
+            raise UserError(finding.action)
 
 
 # The commands by name, and what a user may type.

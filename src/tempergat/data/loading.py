@@ -284,10 +284,7 @@ def _open(
         )
         unsplit = opened.unsplit
     elif not isinstance(graph, str | os.PathLike):
-        raise UserError(
-            f"the graph is a {type(graph).__name__}; give a dataset, a PyG Data or "
-            "HeteroData, a path or a name (`tempergat data list`)"
-        )
+        raise UserError(f"the graph is a {type(graph).__name__}; {_how_to_give(graph)}")
     elif not os.fspath(graph).strip():
         raise UserError(
             f"the graph is {graph!r}; give a name (`tempergat data list`) or the path "
@@ -305,6 +302,19 @@ def _open(
         if unsplit.name not in CATALOG:
             unsplit = replace(unsplit, name=short_name(Path(graph)))
     return replace(opened, unsplit=unsplit if scale else replace(unsplit, scaling={}))
+
+
+def _how_to_give(graph: object) -> str:
+    """What to do about an object that is no graph as we know it."""
+    if type(graph).__module__.startswith("networkx"):
+        return (
+            "save it with networkx.write_graphml(graph, path) and give the path, or "
+            "give torch_geometric.utils.from_networkx(graph) with x and y"
+        )
+    return (
+        "give a dataset, a PyG Data or HeteroData, a path or a name (`tempergat data "
+        "list`)"
+    )
 
 
 def short_name(path: Path) -> str:

@@ -391,7 +391,7 @@ def test_edges_that_count_nodes_from_one_are_recognised(tmp_path: Path) -> None:
         (NODES.replace("label", "kind"), "label"),
         (NODES.replace("train", "teach"), "split_column"),
         (NODES.replace("n1", "n0"), "id"),
-        (NODES.replace("7", ""), "features"),
+        (NODES.replace("7", ""), "drop"),
     ],
 )
 def test_a_remedy_names_the_option_in_python_too(

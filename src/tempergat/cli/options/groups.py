@@ -55,12 +55,38 @@ class Reading:
             help="Words for a missing value, like NA,?; common ones by default."
         ),
     ] = None
+    drop: Annotated[
+        _Words, typer.Option(help="Columns of your tables that are not read, like a,b.")
+    ] = None
+    fill: Annotated[
+        _Words,
+        typer.Option(
+            help="What missing features become: median, most-frequent, or flag (the "
+            "median and a 0-1 feature that says so)."
+        ),
+    ] = None
+    dates: Annotated[
+        _Words, typer.Option(help="What dates like 2020-12-31 become: years or days.")
+    ] = None
     make_features: Annotated[
         _Words,
         typer.Option(
             help="Features for a graph without any: degree, constant or random-walk."
         ),
     ] = None
+    source: Annotated[
+        _Words, typer.Option(help="Column of edges.csv where edges come from.")
+    ] = None
+    dest: Annotated[
+        _Words, typer.Option(help="Column of edges.csv where edges lead to.")
+    ] = None
+    drop_unknown_edges: Annotated[
+        bool,
+        typer.Option(
+            "--drop-unknown-edges",
+            help="Leave out edges of nodes that nodes.csv does not have.",
+        ),
+    ] = False
     edge_features: Annotated[
         _Words, typer.Option(help="Columns of edges.csv that are edge features.")
     ] = None
@@ -94,7 +120,7 @@ class Reading:
             name: value for name, value in vars(self).items() if value is not None
         }
         del given["scale"]
-        for name in ("features", "one_hot", "missing", "edge_features"):
+        for name in ("features", "one_hot", "missing", "drop", "edge_features"):
             if name in given:
                 # Quotes hold a name with a comma.
                 parts = next(csv.reader([given[name]], skipinitialspace=True), [])

@@ -17,7 +17,7 @@ import numpy as np
 from tempergat.base import UserError, explain_unreadable
 from tempergat.data.tables.folder import join_tables
 from tempergat.data.tables.nodes import read_nodes
-from tempergat.data.tables.table import Table
+from tempergat.data.tables.table import Table, find_column
 from tempergat.data.user.options import Problems, ReadOptions
 from tempergat.data.user.user_graph import UserGraph
 
@@ -40,19 +40,22 @@ def read_graphml(
         UserError: The file is not well-formed, declares a document type, is not one
             plain graph, or contradicts itself.
     """
-    if options.id is not None:
-        raise UserError(
-            f"--id is {options.id!r}, but edges in {path} name nodes by the id of "
-            "their element; leave the option out"
-        )
     parser = _Parser(path)
     with explain_unreadable(path):
         parser.parse()
-    options = replace(options, id="id")
-    pieces = iter([parser.table("node")])
-    nodes = read_nodes(pieces, (), options, problems, labelled)
-    edges = iter([parser.table("edge")])
-    graph = join_tables(nodes, edges, {}, options, labelled)
+    node_table, edge_table = parser.table("node"), parser.table("edge")
+    named = replace(options, id="id", source="source", dest="target")
+    if options.id and options.id != "id":
+        # Edges name nodes by their elements, and the user by an attribute.
+        named = replace(named, id=find_column(node_table, options.id, "id"))
+        elements = node_table.columns.pop("id")
+        names = node_table.columns[str(named.id)]
+        name_of = dict(zip(elements, names, strict=True))
+        for end in ("source", "target"):
+            ends = [name_of.get(node, node) for node in edge_table.columns[end]]
+            edge_table.columns[end] = np.array(ends, dtype=object)
+    nodes = read_nodes(iter([node_table]), (), named, problems, labelled)
+    graph = join_tables(nodes, iter([edge_table]), {}, named, labelled)
     notes = (
         f"{path}: the attribute {name} is not read, because {name} is part of GraphML "
         "itself; rename it to use it"
@@ -62,7 +65,7 @@ def read_graphml(
         graph,
         undirected=not parser.directed,
         notes=(*graph.notes, *notes),
-        how_read=replace(graph.how_read, nodes="the ids of the file"),
+        how_read=replace(graph.how_read, nodes=options.id or "the ids of the file"),
     )
 
 
@@ -197,4 +200,9 @@ class _Parser:
         elif self._names[key] in _OWN_COLUMNS[self._open[-1]]:
             self.unread[self._names[key]] = None
         elif self._names[key]:
-            self._rows[self._open[-1]][-1][self._names[key]] = text
+            row, name = self._rows[self._open[-1]][-1], self._names[key]
+            if name in row:
+                self._refuse(
+                    f"has a second value of {name}", "give each key its own attr.name"
+                )
+            row[name] = text

@@ -1,13 +1,18 @@
 """Which column of a table is what, by its name or as the user says."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tempergat.base import UserError, joined, listed
 from tempergat.data.dataset import MASKS
 from tempergat.data.tables.table import Table, as_text, find_column
 from tempergat.data.user.labels import NoLabels
-from tempergat.data.user.options import ReadOptions, in_python, option_flag
+from tempergat.data.user.options import (
+    Question,
+    ReadOptions,
+    in_python,
+    option_flag,
+)
 from tempergat.data.user.splits import (
     TRUTH,
     column_part,
@@ -76,11 +81,18 @@ def node_columns(table: Table, options: ReadOptions, labelled: bool) -> NodeColu
     Raises:
         UserError: A column is missing, or it is not clear what it is.
     """
+    given = table
+    kept = {n: column for n, column in table.columns.items() if n not in options.drop}
+    table = replace(table, columns=kept)
     roles = {
         role: _find_role(table, role, getattr(options, role), labelled)
         for role in _NAMES
     }
-    one_hot = [find_column(table, name, "one_hot") for name in options.one_hot]
+    one_hot = [
+        find_column(table, name, "one_hot")
+        for name in options.one_hot
+        if name in table.columns or name not in options.edge_features
+    ]
     chosen = [find_column(table, name, "features") for name in options.features or ()]
     named = {roles["id"], roles["label"], *one_hot, *chosen}
     parts = _split_parts(table, [name for name in table.columns if name not in named])
@@ -92,10 +104,11 @@ def node_columns(table: Table, options: ReadOptions, labelled: bool) -> NodeColu
         else:
             masks = {}
     elif labelled and masks and split is not None:
-        raise UserError(
+        raise Question(
             f"{table.path} has the column {split} and mask columns too; choose with "
             f"--split-column {split}, or --split-column {next(iter(masks.values()))} "
-            f"where all three masks are there {in_python('split_column')}"
+            f"where all three masks are there {in_python('split_column')}",
+            split_column=split,
         )
     taken = {*masks.values(), *(name for name in roles.values() if name is not None)}
     if options.features is not None:
@@ -137,29 +150,45 @@ def node_columns(table: Table, options: ReadOptions, labelled: bool) -> NodeColu
         masks,
         tuple(features),
         frozenset(one_hot),
-        tuple(name for name in table.columns if name not in {*taken, *features}),
+        tuple(name for name in given.columns if name not in {*taken, *features}),
     )
 
 
-def edge_ends(table: Table) -> tuple[str, str]:
+def edge_ends(table: Table, options: ReadOptions) -> tuple[str, str]:
     """The columns of the edges that name the two nodes.
 
     Raises:
         UserError: There are none, or several pairs.
     """
+    if options.source is not None and options.dest is not None:
+        return (
+            find_column(table, options.source, "source"),
+            find_column(table, options.dest, "dest"),
+        )
+    if options.source is not None or options.dest is not None:
+        raise UserError(
+            f"only one of --source and --dest names a column of {table.path}; give "
+            f"both {in_python('source', 'dest')}"
+        )
     plain = {plain_name(name): name for name in table.columns}
     pairs = [pair for pair in _ENDS if plain.keys() >= {*pair}]
     if not pairs:
-        raise UserError(
-            f"{table.path} has no columns source and target, only "
-            f"{listed(list(table.columns), 9)}; name the ends of the edges so (src and "
-            "dst, from and to, u and v are understood too)"
+        names = list(table.columns)
+        message = (
+            f"{table.path} has no columns source and target, only {listed(names, 9)}; "
+            "name the ends of the edges with --source and --dest "
+            f"{in_python('source', 'dest')}, or call them so (src and dst, from and "
+            "to, u and v are understood too)"
         )
+        if len(names) < 2:
+            raise UserError(message)
+        raise Question(message, source=names[0], dest=names[1])
     if len(pairs) > 1 and pairs[0] != _ENDS[0]:
         names = [plain[name] for pair in pairs for name in pair]
         raise UserError(
             f"{table.path} has the columns {listed(names)}, so it is not clear which "
-            "are the ends of the edges; call them source and target"
+            f"are the ends of the edges; choose with --source and --dest "
+            f"{in_python('source', 'dest')}"
         )
     source, target = pairs[0]
     return plain[source], plain[target]
@@ -268,10 +297,11 @@ def _is_binary(table: Table, name: str) -> bool:
 def _refuse_row_numbers(table: Table) -> None:
     for number, name in enumerate(table.columns, start=1):
         if _ROW_NUMBERS.fullmatch(name):
-            raise UserError(
+            raise Question(
                 f"{table.path}: column {number} is called {name!r}, so it may be row "
                 "numbers, which are not a feature; give it a name or drop it (in "
-                "pandas, save with index=False)"
+                "pandas, save with index=False)",
+                drop=(name,),
             )
 
 
@@ -295,9 +325,10 @@ def _refuse_unclear(
         word = kind.removesuffix("_column")
         is_part = name in parts and chosen is None
         masked = ", call its parts train_mask, val_mask and test_mask" * is_part
-        raise UserError(
+        raise Question(
             f"{table.path}: the column {name} has the name of "
             f"{'an' if word == 'id' else 'a'} {word}{beside}, so it is not taken for "
             f"a feature; drop it, choose with {option_flag(kind)}{masked}, or list the "
-            f"features with --features {in_python(kind, 'features')}"
+            f"features with --features {in_python(kind, 'features')}",
+            drop=(name,),
         )

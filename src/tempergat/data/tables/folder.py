@@ -1,6 +1,6 @@
 """Reads a folder of tables into a PyG graph."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -10,16 +10,31 @@ import torch
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.data.storage import BaseStorage
 
-from tempergat.base import UserError, explain_unreadable
+from tempergat.base import UserError, counted, explain_unreadable, suggest_one_of
 from tempergat.data.dataset import HowRead
 from tempergat.data.tables.columns import edge_ends
-from tempergat.data.tables.files import find_table, iter_tables, unread_files
+from tempergat.data.tables.files import (
+    find_table,
+    iter_tables,
+    table_stems,
+    unread_files,
+)
 from tempergat.data.tables.nodes import Nodes, node_rows, read_nodes
 from tempergat.data.tables.split_tables import read_split, split_tables
-from tempergat.data.tables.table import Table, as_numbers, as_text
+from tempergat.data.tables.table import (
+    Table,
+    as_known_text,
+    as_numbers,
+    as_text,
+)
 from tempergat.data.user.edges import with_edge_columns
 from tempergat.data.user.labels import classes_of_texts, known_labels
-from tempergat.data.user.options import Problems, ReadOptions, missing_numbers
+from tempergat.data.user.options import (
+    Problems,
+    ReadOptions,
+    in_python,
+    missing_words,
+)
 from tempergat.data.user.user_graph import UserGraph
 
 
@@ -41,9 +56,15 @@ def read_folder(
     Raises:
         UserError: A table is missing or contradicts another; file and row are named.
     """
-    node_table = _require_table(folder, "nodes")
-    edge_table = _require_table(folder, "edges")
-    return read_tables(folder, node_table, edge_table, options, problems, labelled)
+    node_table, edge_table = _find_tables(folder, options)
+    graph = read_tables(folder, node_table, edge_table, options, problems, labelled)
+    if node_table.name.startswith("nodes."):
+        return graph
+    note = (
+        f"{folder}: {node_table.name} is taken for the nodes and {edge_table.name} for "
+        "the edges; call them nodes and edges to say so"
+    )
+    return replace(graph, notes=(*graph.notes, note))
 
 
 def read_tables(
@@ -87,10 +108,19 @@ def join_tables(
         data.x = torch.from_numpy(nodes.features)
     graph = with_targets(data, data, nodes, split, options, labelled)
     first = next(edges)
-    ends, names, columns = _read_edges(chain([first], edges), nodes, options)
+    source, pieces = str(first.path), chain([first], edges)
+    _refuse_unknown_columns(first, nodes, options)
+    ends, names, columns, words = _read_edges(pieces, nodes, options)
+    known = (ends >= 0).all(axis=0)
+    if not known.all():
+        ends, columns = ends[:, known], {n: c[known] for n, c in columns.items()}
+        lost = counted(int((~known).sum()), "edge")
+        note = (
+            f"{source}: {lost} of nodes that {nodes.path.name} does not have left out"
+        )
+        graph = replace(graph, notes=(*graph.notes, note))
     data.edge_index = torch.from_numpy(ends)
-    source = str(first.path)
-    return with_edge_columns(graph, source, names, columns.__getitem__, options)
+    return with_edge_columns(graph, source, names, columns.__getitem__, options, words)
 
 
 def with_targets(
@@ -115,11 +145,12 @@ def with_targets(
         UserError: The labels or the split contradict themselves.
     """
     class_names = None
-    notes: tuple[str, ...] = ()
+    notes = nodes.notes
     how_read = HowRead(nodes=nodes.columns.id, not_read=nodes.columns.left_out)
     if nodes.labels is not None:
         texts, unlabelled = known_labels(str(nodes.path), nodes.labels, options)
-        classes, class_names, notes = classes_of_texts(str(nodes.path), texts, nodes.at)
+        classes, class_names, more = classes_of_texts(str(nodes.path), texts, nodes.at)
+        notes += more
         store.y = torch.from_numpy(classes)
         label = nodes.columns.label or how_read.label
         how_read = replace(how_read, label=label, unlabelled=unlabelled)
@@ -137,49 +168,104 @@ def with_targets(
         split_name=nodes.columns.split,
         notes=notes,
         has_columns=True,
-        id_of_edges=nodes.id_of_edges,
+        learned=nodes.learned,
         how_read=how_read,
     )
 
 
-def _require_table(folder: Path, name: str) -> Path:
-    path = find_table(folder, name)
-    if path is None:
-        with explain_unreadable(folder):
-            names = sorted(entry.name for entry in folder.iterdir())
-        shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-        raise UserError(
-            f"{folder} has no {name}.csv, .tsv, .csv.gz or .parquet; it holds "
-            f"{shown or 'nothing'}, but a graph needs nodes and edges"
-        )
-    return path
+def _find_tables(folder: Path, options: ReadOptions) -> tuple[Path, Path]:
+    """The tables of nodes and edges, or of just two tables what they must be."""
+    tables = [find_table(folder, name) for name in ("nodes", "edges")]
+    if tables == [None, None]:
+        stems = table_stems(folder)
+        paths = [find_table(folder, stem) for stem in stems if len(stems) == 2]
+        others = [path for path in paths if path is not None]
+        for is_edges in (_has_ends, _repeats_nodes):
+            others.sort(key=lambda path: is_edges(path, options))
+            if [is_edges(path, options) for path in others] == [False, True]:
+                tables = [*others]
+                break
+    for path, name in zip(tables, ("nodes", "edges"), strict=True):
+        if path is None:
+            with explain_unreadable(folder):
+                names = sorted(entry.name for entry in folder.iterdir())
+            shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+            raise UserError(
+                f"{folder} has no {name}.csv, .tsv, .csv.gz or .parquet; it holds "
+                f"{shown or 'nothing'}, but a graph needs nodes and edges; call its "
+                "tables so"
+            )
+    node_table, edge_table = tables
+    assert node_table is not None
+    assert edge_table is not None
+    return node_table, edge_table
+
+
+def _has_ends(path: Path, options: ReadOptions) -> bool:
+    try:
+        edge_ends(next(iter_tables(path)), options)
+    except UserError:
+        return False
+    return True
+
+
+def _repeats_nodes(path: Path, _options: ReadOptions) -> bool:
+    """Whether the first column has a value in several rows, as ends of edges do."""
+    first = as_text(next(iter(next(iter_tables(path)).columns.values())))
+    return len({*first}) < len(first)
 
 
 def _read_edges(
     pieces: Iterable[Table], nodes: Nodes, options: ReadOptions
-) -> tuple[np.ndarray, list[str], dict[str, np.ndarray]]:
-    """The edges, the names of their other columns, and those that were asked for."""
+) -> tuple[np.ndarray, list[str], dict[str, np.ndarray], dict[str, Sequence[str]]]:
+    """The edges, their other columns, those asked for, and the words of the latter.
+
+    A column of words is a matrix with a column of 0 and 1 for each word.
+    """
     asked = {*options.edge_features, options.edge_weight}
-    missing = missing_numbers(options)
+    missing = missing_words(options)
     ends: list[np.ndarray] = []
     parts: dict[str, list[np.ndarray]] = {}
     names: list[str] = []
+    drops = options.drop_unknown_edges
     for piece in pieces:
         _refuse_missing_header(piece, nodes)
-        sides = edge_ends(piece)
-        names = [name for name in piece.columns if name not in sides]
+        sides = edge_ends(piece, options)
+        names = [n for n in piece.columns if n not in (*sides, *options.drop)]
         try:
-            rows = [node_rows(piece, side, nodes) for side in sides]
+            rows = [node_rows(piece, side, nodes, drops) for side in sides]
         except UserError:
             _refuse_counting_from_one(piece, sides, nodes)
             raise
         ends.append(np.stack(rows))
         for name in [name for name in names if name in asked]:
-            remedy = "make it numbers, or leave it out"
-            values = as_numbers(piece, name, missing, Problems(), remedy)
+            if name in options.one_hot:
+                values = as_known_text(piece.columns[name], missing)
+            else:
+                remedy = (
+                    "make it a number, encode words with --one-hot, or leave the "
+                    f"column out of the edge features {in_python('edge_features')}"
+                )
+                values = as_numbers(piece, name, options, Problems(), remedy)
             parts.setdefault(name, []).append(values)
     columns = {name: np.concatenate(several) for name, several in parts.items()}
-    return np.concatenate(ends, axis=1), names, columns
+    words: dict[str, Sequence[str]] = {}
+    for name in columns.keys() & {*options.one_hot}:
+        different = np.unique(columns[name])
+        columns[name] = (columns[name][:, None] == different).astype(np.float32)
+        words[name] = [word or "missing" for word in different]
+    return np.concatenate(ends, axis=1), names, columns, words
+
+
+def _refuse_unknown_columns(edges: Table, nodes: Nodes, options: ReadOptions) -> None:
+    """Refuses to drop a column that neither table has."""
+    known = [*nodes.columns.left_out, *edges.columns]
+    for name in options.drop:
+        if name not in known and nodes.labels is not None:
+            raise UserError(
+                f"--drop names {name!r}, but neither {nodes.path} nor {edges.path} has "
+                f"such a column; {suggest_one_of(name, known)}"
+            )
 
 
 def _refuse_counting_from_one(

@@ -11,7 +11,7 @@ from tempergat.base import UserError, counted, joined
 from tempergat.data.tables.columns import edge_ends, node_columns
 from tempergat.data.tables.files import iter_tables
 from tempergat.data.tables.table import Table, as_text, different_texts
-from tempergat.data.user.options import ReadOptions, in_python
+from tempergat.data.user.options import Question, ReadOptions, in_python
 from tempergat.data.user.splits import plain_name
 
 # How `plain_name` spells a column that is hardly a feature.
@@ -52,16 +52,22 @@ def id_column_of_edges(
         nodes, [name for name in unsaid if _may_name_nodes(first.columns[name])]
     )
     try:
-        naming, fit_rows = _columns_with_all_ends(ids, edges) if ids else ([], True)
-        faults = {} if naming else _faults(nodes, unsaid, edges)
-    except UserError:
-        # What is wrong with the edges is said where they are read.
+        naming, fit_rows = (
+            _columns_with_all_ends(ids, edges, options) if ids else ([], True)
+        )
+        faults = {} if naming else _faults(nodes, unsaid, edges, options)
+    except UserError as error:
+        if isinstance(error, Question) and "source" in error.options:
+            # Without ends there is no saying which column names nodes.
+            raise
+        # What else is wrong with the edges is said where they are read.
         return None
     for name, fault in faults.items():
-        raise UserError(
+        raise Question(
             f"{nodes} has no column id, and {name} is called like one, but {fault}; "
             f"correct it, or choose with --id {name}, or --id '' for row numbers from "
-            f"0 {_OR_RENAME}"
+            f"0 {_OR_RENAME}",
+            id=name,
         )
     if not naming:
         return None
@@ -72,10 +78,11 @@ def id_column_of_edges(
             f"choose with --id {_OR_RENAME}"
         )
     if fit_rows and list(ids[name]) != [str(row) for row in range(len(ids[name]))]:
-        raise UserError(
+        raise Question(
             f"{nodes} has no column id, and edges may name nodes by {name} or by row "
             f"number from 0; choose with --id {name}, or --id '' for the row numbers "
-            f"{_OR_RENAME}"
+            f"{_OR_RENAME}",
+            id=name,
         )
     return name
 
@@ -100,14 +107,16 @@ def _ids_by_column(
 
 
 def _columns_with_all_ends(
-    ids: dict[str, dict[str, None]], edges: Iterable[tuple[Path, int]]
+    ids: dict[str, dict[str, None]],
+    edges: Iterable[tuple[Path, int]],
+    options: ReadOptions,
 ) -> tuple[list[str], bool]:
     """The columns that hold every end, and whether all ends can be row numbers."""
     columns, fit_rows, is_empty = list(ids), True, True
     count = len(next(iter(ids.values())))
     for path, side in edges:
         for piece in iter_tables(path):
-            ends = _ends(piece, side)
+            ends = _ends(piece, side, options)
             is_empty = is_empty and not ends
             columns = [name for name in columns if ends <= ids[name].keys()]
             fit_rows = fit_rows and all(
@@ -119,7 +128,10 @@ def _columns_with_all_ends(
 
 
 def _faults(
-    nodes: Path, names: Iterable[str], edges: Sequence[tuple[Path, int]]
+    nodes: Path,
+    names: Iterable[str],
+    edges: Sequence[tuple[Path, int]],
+    options: ReadOptions,
 ) -> dict[str, str]:
     """What is wrong with columns called like an id that hold nearly all ends."""
     alike = [name for name in names if _LIKE_ID.fullmatch(plain_name(name))]
@@ -129,7 +141,7 @@ def _faults(
         end
         for path, side in edges
         for piece in iter_tables(path)
-        for end in _ends(piece, side)
+        for end in _ends(piece, side, options)
     }
     faults = {}
     for name in alike if ends else ():
@@ -152,9 +164,9 @@ def _faults(
     return faults
 
 
-def _ends(edges: Table, side: int) -> set[str]:
+def _ends(edges: Table, side: int, options: ReadOptions) -> set[str]:
     """The ids that edges have at one end."""
-    texts, _ = different_texts(edges.columns[edge_ends(edges)[side]])
+    texts, _ = different_texts(edges.columns[edge_ends(edges, options)[side]])
     return {*_ids(texts)}
 
 

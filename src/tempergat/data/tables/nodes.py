@@ -1,14 +1,15 @@
 """Reads the table of nodes, and finds nodes by their ids."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tempergat.base import UserError, require_memory
+from tempergat.base import UserError, counted, require_memory
 from tempergat.data.tables.columns import NodeColumns, node_columns
 from tempergat.data.tables.ids import id_column_of_edges
 from tempergat.data.tables.table import (
@@ -21,9 +22,9 @@ from tempergat.data.tables.table import (
 )
 from tempergat.data.user.options import (
     Problems,
+    Question,
     ReadOptions,
     in_python,
-    missing_numbers,
     missing_words,
 )
 from tempergat.data.user.splits import TRUTH
@@ -46,7 +47,8 @@ class Nodes:
         splits: The split of each node, "" where it is in none; None without.
         masks: The masks that the table holds, by name.
         ids: The id of each node, or its number as text, as a pandas `Index`.
-        id_of_edges: The column of the ids, where the edges show it and not its name.
+        learned: Options that the tables show, like an `id` that only the edges show.
+        notes: What was filled.
     """
 
     path: Path
@@ -58,7 +60,8 @@ class Nodes:
     splits: np.ndarray | None
     masks: dict[str, np.ndarray]
     ids: Any = None
-    id_of_edges: str | None = None
+    learned: dict[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -110,8 +113,7 @@ def read_nodes(
         values = {"row": piece.numbers}
         plain = [name for name in columns.features if name not in columns.one_hot]
         if plain:
-            gaps = missing_numbers(options)
-            numbers = [as_numbers(piece, n, gaps, problems) for n in plain]
+            numbers = [as_numbers(piece, n, options, problems) for n in plain]
             values["x"] = np.stack(numbers, axis=1)
         values |= _texts_and_masks(piece, columns, missing, labelled)
         for name, part in values.items():
@@ -128,11 +130,15 @@ def read_nodes(
         labels=values.get("label"),
         splits=values.get("split"),
         masks={mask: values[mask] for mask in columns.masks if mask in values},
-        id_of_edges=id_of_edges,
+        learned={} if id_of_edges is None else {"id": id_of_edges},
     )
-    if columns.one_hot:
-        words = {name: values[f"word {name}"] for name in columns.one_hot}
-        nodes.features, nodes.feature_names = _encode_words(nodes, words)
+    words = {name: values[f"word {name}"] for name in columns.one_hot}
+    flags = _fill_gaps(nodes, words, options) if options.fill else {}
+    if words:
+        nodes.features, nodes.feature_names = _encode_words(nodes, words, problems)
+    if flags and nodes.features is not None:
+        nodes.feature_names += tuple(flags)
+        nodes.features = np.column_stack([nodes.features, *flags.values()])
     nodes.ids = _index_of_ids(nodes, values.get("id"), missing)
     return nodes
 
@@ -166,10 +172,10 @@ def read_mask(piece: Table, name: str, missing: frozenset[str]) -> np.ndarray:
         "write 0 or 1, or choose another column with --split-column "
         f"{in_python('split_column')}"
     )
-    texts = as_text(piece.columns[name])
+    texts = as_known_text(piece.columns[name], missing)
     column = np.array([TRUTH.get(text.lower(), text) for text in texts], dtype=object)
     plain = replace(piece, columns={name: column})
-    values = as_numbers(plain, name, missing, remedy=remedy)
+    values = as_numbers(plain, name, ReadOptions(), remedy=remedy)
     values = np.nan_to_num(values)
     wrong = np.flatnonzero((values != 0) & (values != 1))
     if len(wrong):
@@ -182,8 +188,55 @@ def read_mask(piece: Table, name: str, missing: frozenset[str]) -> np.ndarray:
     return mask
 
 
+def _fill_gaps(
+    nodes: Nodes, words: dict[str, np.ndarray], options: ReadOptions
+) -> dict[str, np.ndarray]:
+    """Fills missing values in place; returns 0-1 features that say where.
+
+    The values come from the options, which a model passes on, or from the nodes.
+    """
+    known = {name: rest for name, *rest in options.fill_values}
+    x = nodes.features
+    numbers = {} if x is None else dict(zip(nodes.feature_names, x.T, strict=True))
+    flags: dict[str, np.ndarray] = {}
+    fills: list[tuple[str, float | str, bool]] = []
+    count = 0
+    for name in nodes.columns.features:
+        is_word = name in words
+        column = words[name] if is_word else numbers[name]
+        gaps = column == "" if is_word else np.isnan(column)
+        value, is_flagged = known.get(
+            name, (None, options.fill == "flag" and gaps.any())
+        )
+        if value is None and gaps.all():
+            raise Question(
+                f"{nodes.path}: {name} has no value in any row; {LEAVE_OUT}",
+                drop=(name,),
+            )
+        if value is None and is_word:
+            most = Counter(column[~gaps].tolist()).most_common(1)[0][0]
+            value = "missing" if options.fill == "flag" else most
+        elif value is None:
+            different, counts = np.unique(column[~gaps], return_counts=True)
+            is_mode = options.fill == "most-frequent"
+            most = different[counts.argmax()] if is_mode else np.median(column[~gaps])
+            value = float(most)
+        column[gaps] = value
+        count += int(gaps.sum())
+        fills.append((name, value, bool(is_flagged)))
+        if is_flagged and not is_word:
+            flags[f"{name} is missing"] = gaps.astype(np.float32)
+    nodes.learned["fill_values"] = tuple(fills)
+    if count:
+        nodes.notes += (
+            f"{nodes.path}: {counted(count, 'missing value')} of features filled by "
+            f"--fill {options.fill}",
+        )
+    return flags
+
+
 def _encode_words(
-    nodes: Nodes, words: dict[str, np.ndarray]
+    nodes: Nodes, words: dict[str, np.ndarray], problems: Problems
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """The features with a 0-1 column for every word of the columns of words."""
     names: list[str] = []
@@ -197,15 +250,20 @@ def _encode_words(
         texts = words[name]
         gaps = np.flatnonzero(texts == "")
         if len(gaps):
-            raise UserError(
-                f"{nodes.at(int(gaps[0]))}: {name} is missing; fill it, drop the row, "
-                f"or {LEAVE_OUT}"
+            problems.add(
+                Question(
+                    f"{nodes.at(int(gaps[0]))}: {name} is missing; fill it, for "
+                    "example with --fill most-frequent, drop the row, or "
+                    f"{LEAVE_OUT}",
+                    fill="most-frequent",
+                )
             )
         different, word_of_row = np.unique(texts, return_inverse=True)
         if len(different) > _MOST_WORDS:
-            raise UserError(
+            raise Question(
                 f"{nodes.path}: {name} holds {len(different)} different words, more "
-                f"than the {_MOST_WORDS} that --one-hot encodes; {LEAVE_OUT}"
+                f"than the {_MOST_WORDS} that --one-hot encodes; {LEAVE_OUT}",
+                drop=(name,),
             )
         require_memory(
             4 * len(texts) * len(different),
@@ -243,8 +301,16 @@ def _index_of_ids(nodes: Nodes, ids: np.ndarray | None, missing: frozenset[str])
     return index
 
 
-def node_rows(table: Table, column: str, nodes: Nodes) -> np.ndarray:
+def node_rows(
+    table: Table, column: str, nodes: Nodes, drop_unknown: bool = False
+) -> np.ndarray:
     """The nodes that a column names.
+
+    Args:
+        table: The table.
+        column: The column.
+        nodes: The nodes.
+        drop_unknown: Whether a node that is not among them is -1.
 
     Raises:
         UserError: There is no such node; file and row are named.
@@ -256,14 +322,22 @@ def node_rows(table: Table, column: str, nodes: Nodes) -> np.ndarray:
         node_of_text[at] = -1 if node is None else node
     rows: np.ndarray = node_of_text[text_of_row]
     unknown = np.flatnonzero(rows < 0)
-    if len(unknown):
+    if len(unknown) and not drop_unknown:
         row = int(unknown[0])
         numbering = f"numbered from 0; --id names a column of ids {in_python('id')}"
         if nodes.columns.id is not None:
             numbering = f"by {nodes.columns.id}"
-        raise UserError(
+        message = (
             f"{table.at(row)}: {column} is {texts[text_of_row[row]]!r}, but "
             f"{nodes.path.name} has no such node among its {len(nodes)} ({numbering}); "
             "add the node or drop the row"
+        )
+        # Where most nodes are unknown, edges name nodes in another way.
+        if 2 * len(unknown) > len(rows):
+            raise UserError(message)
+        raise Question(
+            f"{message}; --drop-unknown-edges leaves out all such edges "
+            f"{in_python('drop_unknown_edges')}",
+            drop_unknown_edges=True,
         )
     return rows

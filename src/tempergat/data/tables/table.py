@@ -4,16 +4,27 @@ import contextlib
 import math
 import re
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from tempergat.base import UserError, listed
 from tempergat.data.features import is_lost_in_float32
-from tempergat.data.user.options import Problems, in_python, option_flag
+from tempergat.data.user.options import (
+    Problems,
+    Question,
+    ReadOptions,
+    in_python,
+    missing_numbers,
+    option_flag,
+)
 from tempergat.data.user.splits import split_part
 
-LEAVE_OUT = f"leave the column out with --features {in_python('features')}"
+LEAVE_OUT = f"leave the column out with --drop {in_python('drop')}"
+# A column with more different words is rather left out than encoded.
+_MOST_WORDS = 50
 _TRUTH = {"true": 1.0, "false": 0.0}
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+(e[+-]?\d+)?\s*", re.IGNORECASE)
 # A mark before three digits may be that of thousands.
@@ -84,7 +95,7 @@ def _number_as_text(value: float) -> str:
 def as_numbers(
     table: Table,
     name: str,
-    missing: frozenset[str],
+    options: ReadOptions,
     problems: Problems | None = None,
     remedy: str | None = None,
 ) -> np.ndarray:
@@ -93,15 +104,16 @@ def as_numbers(
     Args:
         table: The table.
         name: The column.
-        missing: What `missing_words` returned; such a value becomes NaN.
-        problems: Receives missing values, infinity and what float32 cannot hold,
-            which None allows.
-        remedy: What to do about a word; by default what to do about a feature.
+        options: Which words stand for a missing value, which becomes NaN, whether such
+            values are filled later, and what dates become.
+        problems: Receives words, missing values that are not filled, infinity and what
+            float32 cannot hold; None raises for words and allows the others.
+        remedy: What to do about a wrong value; by default what to do about a feature.
 
     Raises:
         UserError: A value is not a number; the message names file, row and column.
     """
-    column = table.columns[name]
+    column, missing = table.columns[name], missing_numbers(options)
     if table.decimal_comma:
         _refuse_thousands(table, name)
     try:
@@ -113,33 +125,43 @@ def as_numbers(
             with contextlib.suppress(ValueError):
                 wide[wide == float(word)] = math.nan
     except (ValueError, TypeError, OverflowError):
-        row, wide = 0, np.empty(len(column))
+        row, wide = 0, np.full(len(column), math.nan)
         try:
             for row, value in enumerate(column):
-                wide[row] = _number_of(value, table.decimal_comma, missing)
+                wide[row] = _number_of(value, table.decimal_comma, missing, options)
         except (ValueError, TypeError, OverflowError):
-            raise UserError(
+            words, settled = _remedy_for_words(name, column, missing)
+            problem = (
                 f"{table.at(row)}: {name} is {column[row]!r}, which is not a number; "
-                f"{remedy or _remedy_for_words(name, column)}"
-            ) from None
+                f"{remedy or words}"
+            )
+            (problems or Problems()).add(
+                Question(problem, **({} if remedy else settled))
+            )
+            return np.full(len(column), math.nan, np.float32)
     with np.errstate(over="ignore"):
         values = wide.astype(np.float32)
-    wrong = np.flatnonzero(~np.isfinite(values))
+    is_wrong = ~np.isfinite(values)
+    if options.fill is not None and remedy is None:
+        is_wrong &= ~np.isnan(wide)
+    wrong = np.flatnonzero(is_wrong)
     if problems is not None and len(wrong):
         row = int(wrong[0])
-        kind = "a missing value" if math.isnan(wide[row]) else "not a finite number"
-        problem = (
-            f"{table.at(row)}: {name} is {column[row]!r}, which is {kind}; fill it, "
-            f"drop the row, or {LEAVE_OUT}"
+        is_missing = math.isnan(wide[row])
+        kind = "a missing value" if is_missing else "not a finite number"
+        settled = {"fill": "median"} if is_missing else {"drop": (name,)}
+        how = "fill it, for example with --fill median" if is_missing else "correct it"
+        problem = f"{table.at(row)}: {name} is {column[row]!r}, which is {kind}; " + (
+            remedy or f"{how}, drop the row, or {LEAVE_OUT}"
         )
-        problems.add(UserError(problem))
+        problems.add(Question(problem, **({} if remedy else settled)))
     elif problems is not None and is_lost_in_float32(wide, values):
         problem = (
             f"{table.path}: {name} holds numbers like {column[0]!r}, whose differences "
             "are lost in 32 bits; subtract the smallest of them from all, or "
             f"{LEAVE_OUT}"
         )
-        problems.add(UserError(problem))
+        problems.add(Question(problem, drop=(name,)))
     return values
 
 
@@ -180,24 +202,53 @@ def _is_decimal(text: object, mark: str) -> bool:
     )
 
 
-def _remedy_for_words(name: str, column: np.ndarray) -> str:
-    if all(word == "" or split_part(word) for word in {*as_text(column)}):
+def _remedy_for_words(
+    name: str, column: np.ndarray, missing: frozenset[str]
+) -> tuple[str, dict[str, Any]]:
+    """What to do about a column that does not hold numbers, also as options."""
+    words = {text for text in as_text(column) if text.lower() not in missing}
+    if all(map(split_part, words)):
         return (
             f"it seems to be the split: add --split-column {name} (in Python: "
-            f"ReadOptions(split_column={name!r})), or {LEAVE_OUT}"
+            f"ReadOptions(split_column={name!r})), or {LEAVE_OUT}",
+            {"split_column": name},
+        )
+    if all(_days(word) is not None for word in words):
+        return (
+            "it seems to be a date: --dates years or --dates days makes it a number "
+            f"{in_python('dates')}, or {LEAVE_OUT}",
+            {"dates": "days"},
         )
     if len({*map(str, column)}) == len(column):
         return (
-            "it differs in every row: if the edges name nodes by it, add "
-            f"--id {name} (in Python: ReadOptions(id={name!r})), otherwise {LEAVE_OUT}"
+            "it differs in every row: if the edges name nodes by it, add --id "
+            f"{name} (in Python: ReadOptions(id={name!r})), otherwise {LEAVE_OUT}",
+            {"drop": (name,)},
         )
     return (
-        "encode it with --one-hot, or leave the column out with --features "
-        f"{in_python('one_hot', 'features')}"
+        f"encode it with --one-hot {in_python('one_hot')}, or {LEAVE_OUT}",
+        {"one_hot": (name,)} if len(words) <= _MOST_WORDS else {"drop": (name,)},
     )
 
 
-def _number_of(value: object, decimal_comma: bool, missing: frozenset[str]) -> float:
+def _days(text: str) -> float | None:
+    """The days from 1970 to a date like 2020-12-31; None for anything else."""
+    try:
+        day = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    is_short = len(text) < len("2020-12-31")
+    return None if is_short else day.replace(tzinfo=UTC).timestamp() / 86400
+
+
+def _number_of(
+    value: object, decimal_comma: bool, missing: frozenset[str], options: ReadOptions
+) -> float:
+    if options.dates is not None and isinstance(value, str | date):
+        text = value.strip() if isinstance(value, str) else value.isoformat()
+        days = _days(text)
+        if days is not None:
+            return float(text[:4]) if options.dates == "years" else days
     if not isinstance(value, str):
         return float(value)  # type: ignore[arg-type]
     word = value.strip().lower()

@@ -84,7 +84,7 @@ def read_typed_folder(
         data[name].num_nodes = len(of_type)
         if of_type.features is not None:
             data[name].x = torch.from_numpy(of_type.features)
-    notes = _add_edges(edges, data, nodes)
+    notes = _add_edges(edges, data, nodes, options)
     notes += _add_reverses(folder, data, options)
     split = split_tables(folder, options, labelled)
     graph = with_targets(data, data[target], nodes[target], split, options, labelled)
@@ -99,7 +99,7 @@ def read_typed_folder(
         graph,
         notes=(*notes, *graph.notes),
         # An option for the id is for all types, and each shows its own.
-        id_of_edges=None,
+        learned={n: v for n, v in graph.learned.items() if n != "id"},
         type_names={name: _names_of(of_type) for name, of_type in nodes.items()},
         how_read=replace(graph.how_read, nodes=_named_by(nodes)),
     ).not_reading((*left_out, *unread))
@@ -173,7 +173,14 @@ def _other_options(path: Path, options: ReadOptions) -> ReadOptions:
     """The options for the table of a type that is not classified."""
     names = next(iter(iter_tables(path))).columns
     given = options.id if options.id in names else None
-    return ReadOptions(id=given, missing=options.missing)
+    return ReadOptions(
+        id=given,
+        missing=options.missing,
+        drop=options.drop,
+        dates=options.dates,
+        source=options.source,
+        dest=options.dest,
+    )
 
 
 def _edge_tables(folder: Path, nodes: dict[str, Path]) -> dict[Path, EdgeType]:
@@ -187,17 +194,21 @@ def _edge_tables(folder: Path, nodes: dict[str, Path]) -> dict[Path, EdgeType]:
 
 
 def _add_edges(
-    tables: dict[Path, EdgeType], data: HeteroData, nodes: dict[str, Nodes]
+    tables: dict[Path, EdgeType],
+    data: HeteroData,
+    nodes: dict[str, Nodes],
+    options: ReadOptions,
 ) -> tuple[str, ...]:
     """Reads the tables of edges; returns notes on columns that are not used."""
     notes: tuple[str, ...] = ()
     for path, kind in tables.items():
         pieces, unused = [], []
         for piece in iter_tables(path):
-            columns = edge_ends(piece)
+            columns = edge_ends(piece, options)
             sides = zip(columns, (kind[0], kind[2]), strict=True)
-            ends = [node_rows(piece, column, nodes[side]) for column, side in sides]
-            pieces.append(np.stack(ends))
+            drops = options.drop_unknown_edges
+            ends = np.stack([node_rows(piece, c, nodes[s], drops) for c, s in sides])
+            pieces.append(ends[:, (ends >= 0).all(axis=0)])
             unused = [name for name in piece.columns if name not in columns]
         data[kind].edge_index = torch.from_numpy(np.concatenate(pieces, axis=1))
         if unused:

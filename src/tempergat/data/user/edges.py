@@ -1,6 +1,6 @@
 """The edges of a user graph: which columns are used, and which way they lead."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +9,12 @@ from torch import Tensor
 from torch_geometric.data.storage import BaseStorage
 
 from tempergat.base import UserError, counted, listed, suggest_one_of
-from tempergat.data.user.options import ReadOptions, in_python, option_flag
+from tempergat.data.user.options import (
+    Question,
+    ReadOptions,
+    in_python,
+    option_flag,
+)
 from tempergat.data.user.splits import is_split_array
 from tempergat.data.user.user_graph import UserGraph
 
@@ -24,6 +29,7 @@ def with_edge_columns(
     names: Sequence[str],
     read: Callable[[str], np.ndarray],
     options: ReadOptions,
+    words: Mapping[str, Sequence[str]] | None = None,
 ) -> UserGraph:
     """Sets `edge_attr` and `edge_weight` where the options name columns for them.
 
@@ -33,6 +39,7 @@ def with_edge_columns(
         names: The columns there are, besides the two ends.
         read: Returns a column: one value for each edge, or one row of values.
         options: Which of them are used.
+        words: The words that the columns of a column's matrix stand for.
 
     Returns:
         The graph with the names of these columns, and a note on those not used.
@@ -47,10 +54,12 @@ def with_edge_columns(
         _require_column(source, name, names, "edge_features")
         column = _finite(source, name, read(name))
         features.append(column)
-        several = column.shape[1] != 1
-        feature_names += [
-            f"{name}[{at}]" if several else name for at in range(column.shape[1])
-        ]
+        if words and name in words:
+            feature_names += [f"{name}={word}" for word in words[name]]
+        elif column.shape[1] == 1:
+            feature_names.append(name)
+        else:
+            feature_names += [f"{name}[{at}]" for at in range(column.shape[1])]
     if options.edge_weight is not None:
         _require_column(source, options.edge_weight, names, "edge_weight")
         column = _finite(source, options.edge_weight, read(options.edge_weight))
@@ -237,10 +246,11 @@ def set_direction(
     is_added, _ = decide_direction(share, read, options)
     shown = f"{share:.0%}" if share >= 0.005 or share == 0 else "under 1%"
     if is_added is None:
-        raise UserError(
+        raise Question(
             f"{shown} of the edges of {name} have a reverse edge, so it is not clear "
             "whether the graph is directed; choose --directed or --undirected (in "
-            "Python: ReadOptions(directed=...))"
+            "Python: ReadOptions(directed=...))",
+            directed=False,
         )
     if is_added:
         _add_reverse_edges(store, bound)

@@ -81,7 +81,7 @@ from tempergat.data.user.validate import (
 USER_SUFFIXES = (".pt", ".npz", ".graphml")
 # Name of a graph that is given as a PyG object, which has no name.
 OBJECT_NAME = "graph"
-_COLUMN_OPTIONS = ("id", "label", "split_column", "features", "one_hot", "missing")
+_ARRAY_OPTIONS = ("directed", "make_features", "edge_features", "edge_weight", "target")
 
 
 def open_user_graph(
@@ -180,9 +180,7 @@ def with_splits(
         source=str(graph.resolve()) if isinstance(graph, Path) else "a PyG object",
         fingerprint="",
         license="the user's",
-        read_options=options
-        if read.id_of_edges is None
-        else replace(options, id=read.id_of_edges),
+        read_options=replace(options, **read.learned),
         **{field: getattr(read, field) for field in shared},
     )
     hashes = hash_tensors(read.data, read.mapped_hashes) | _drop_unused_columns(read)
@@ -327,10 +325,11 @@ def refuse_unused_options(
     if isinstance(graph, Path):
         if is_array_folder(graph):
             refuse_options(graph, options)
-        if graph.is_dir() or graph.suffix not in USER_SUFFIXES:
+        is_array = graph.suffix in USER_SUFFIXES and graph.suffix != ".graphml"
+        if graph.is_dir() or not is_array:
             return
     source = str(graph) if isinstance(graph, Path) else OBJECT_NAME
-    given = [name for name in options.given() if name in _COLUMN_OPTIONS]
+    given = [name for name in options.given() if name not in _ARRAY_OPTIONS]
     if given:
         raise UserError(
             f"{option_flag(given[0])} is about the columns of tables, but {source} "

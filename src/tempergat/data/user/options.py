@@ -1,12 +1,18 @@
 """How a user graph is read: which column is what, and which way edges are followed."""
 
-from dataclasses import dataclass, fields
-from typing import Literal, get_args
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, get_args
 
 from tempergat.base import UserError, suggest_one_of
 
 MadeFeatures = Literal["degree", "constant", "random-walk"]
+Fill = Literal["median", "most-frequent", "flag"]
+Dates = Literal["years", "days"]
 
+# The options that are several names.
+NAMES_OPTIONS = ("features", "one_hot", "missing", "drop", "edge_features")
 # Compared without regard to case; an empty value is always missing.
 MISSING = ("NA", "N/A", "#N/A", "NaN", "None", "null", "?", "-")
 
@@ -26,10 +32,22 @@ class ReadOptions:
             split is read.
         features: Columns of `nodes` that are features; all others when None.
         one_hot: Columns of words, each turned into one 0-1 feature for every word.
-            Such a feature is called `column=word`.
+            Such a feature is called `column=word`. Columns of edges are among the
+            edge features, too.
         missing: Words that stand for a missing value, in any case; an empty value is
             always missing. -1 among them is for labels only.
+        drop: Columns of `nodes` or `edges` that are not read.
+        fill: What missing values of features become: the median of the column (words:
+            the most frequent one), its most frequent value, or the median with a 0-1
+            feature that says where values were missing (words: one more word).
+        fill_values: Column, value and whether it is flagged, of each column that was
+            filled in the training graph; a model passes them on.
+        dates: What features like 2020-12-31 become: the year, or days since 1970.
         make_features: Features to make for a graph that has none.
+        source: Column of `edges` with the nodes that edges come from.
+        dest: Column of `edges` with the nodes that edges lead to.
+        drop_unknown_edges: Whether edges of nodes that `nodes` does not have are left
+            out.
         edge_features: Columns of the edges that are edge features.
         edge_weight: Column of the edges that is their weight.
         target: Node type to classify, where several have labels.
@@ -42,25 +60,36 @@ class ReadOptions:
     features: tuple[str, ...] | None = None
     one_hot: tuple[str, ...] = ()
     missing: tuple[str, ...] = MISSING
+    drop: tuple[str, ...] = ()
+    fill: Fill | None = None
+    fill_values: tuple[tuple[str, float | str, bool], ...] = ()
+    dates: Dates | None = None
     make_features: MadeFeatures | None = None
+    source: str | None = None
+    dest: str | None = None
+    drop_unknown_edges: bool = False
     edge_features: tuple[str, ...] = ()
     edge_weight: str | None = None
     target: str | None = None
 
     def __post_init__(self) -> None:
-        for name in ("features", "one_hot", "missing", "edge_features"):
+        for name in NAMES_OPTIONS:
             value = getattr(self, name)
             if value is None and name == "features":
                 continue
             if isinstance(value, str) or not all(isinstance(v, str) for v in value):
                 raise UserError(f"{name} is {value!r}; give a sequence of names")
             object.__setattr__(self, name, tuple(value))
-        known = get_args(MadeFeatures)
-        if self.make_features is not None and self.make_features not in known:
-            raise UserError(
-                f"make_features is {self.make_features!r}; "
-                f"{suggest_one_of(str(self.make_features), known)}"
-            )
+        for name, kinds in (
+            ("make_features", MadeFeatures),
+            ("fill", Fill),
+            ("dates", Dates),
+        ):
+            value, known = getattr(self, name), get_args(kinds)
+            if value is not None and value not in known:
+                raise UserError(
+                    f"{name} is {value!r}; {suggest_one_of(str(value), known)}"
+                )
 
     def given(self) -> list[str]:
         """The names of the options that differ from their defaults."""
@@ -70,6 +99,20 @@ class ReadOptions:
             for field in fields(self)
             if getattr(self, field.name) != getattr(plain, field.name)
         ]
+
+
+class Question(UserError):
+    """A problem with a graph that options settle.
+
+    Args:
+        message: What is wrong, and the remedy.
+        **options: Options of `ReadOptions` that settle it. Names are added to those
+            that are given.
+    """
+
+    def __init__(self, message: str, **options: Any) -> None:
+        super().__init__(message)
+        self.options = options
 
 
 class Problems:
@@ -88,6 +131,33 @@ class Problems:
         if not self.collect:
             raise error
         self.errors.append(error)
+
+
+def settle(options: ReadOptions, errors: Sequence[UserError]) -> ReadOptions:
+    """The options with those that settle some problems."""
+    for error in errors:
+        changes = dict(error.options) if isinstance(error, Question) else {}
+        for name in {"drop", "one_hot"} & changes.keys():
+            changes[name] = (*getattr(options, name), *changes[name])
+            changes[name] = tuple(dict.fromkeys(changes[name]))
+        options = replace(options, **changes)
+    roles = (options.id, options.label, options.split_column)
+    return replace(options, drop=tuple(n for n in options.drop if n not in roles))
+
+
+def as_command(options: ReadOptions) -> str:
+    """The options as they are typed in a shell."""
+    words = []
+    for name in options.given():
+        value = getattr(options, name)
+        if name == "directed":
+            words.append("--directed" if value else "--undirected")
+        elif value is True:
+            words.append(option_flag(name))
+        else:
+            text = ",".join(value) if isinstance(value, tuple) else value
+            words.append(f"{option_flag(name)} {shlex.quote(text)}")
+    return " ".join(words)
 
 
 def missing_words(options: ReadOptions) -> frozenset[str]:

@@ -1,5 +1,6 @@
 """Reports what a user graph holds and what loading does with it."""
 
+import shlex
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +26,12 @@ from tempergat.data.splits import DEFAULT_SPLIT, DEFAULT_SPLIT_SEED
 from tempergat.data.user.edges import decide_direction, reverse_share
 from tempergat.data.user.labels import NoLabels
 from tempergat.data.user.open_graph import read_user_graph, with_splits
-from tempergat.data.user.options import Problems, ReadOptions
+from tempergat.data.user.options import (
+    Problems,
+    ReadOptions,
+    as_command,
+    settle,
+)
 from tempergat.data.user.splits import check_masks, given_masks, numbered_splits
 from tempergat.data.user.user_graph import UserGraph
 from tempergat.data.user.validate import (
@@ -36,6 +42,8 @@ from tempergat.data.user.validate import (
 
 _SHOWN_CLASSES = 20
 _SHOWN_FEATURES = 20
+# How often options are changed to read on behind a problem.
+_MOST_TRIES = 20
 
 
 @dataclass(frozen=True)
@@ -73,34 +81,69 @@ def check_graph(
         refuse: Raises for a graph that cannot be trained on.
 
     Returns:
-        The findings. If the graph cannot be used, the last one is about `compare` and
-        says why.
+        The findings. If the graph cannot be used, one is about `compare` and says why.
+        What is wrong is collected as far as options can settle it; the last finding
+        is then a command with all of these options.
 
     Raises:
         UserError: The files cannot be read, or contradict themselves.
     """
-    options = options or ReadOptions()
+    used = given = options or ReadOptions()
+    problems: list[UserError] = []
+    findings: list[Finding] = []
+    for _ in range(_MOST_TRIES):
+        errors, reported = _report(path, used, scale, refuse)
+        findings = findings or reported
+        problems += [error for error in errors if str(error) not in map(str, problems)]
+        settled = settle(used, errors)
+        if settled == used:
+            break
+        used = settled
+    if not problems:
+        return findings
+    if not findings and len(problems) == 1:
+        raise problems[0]
+    if len(problems) > 1 or used != given:
+        findings += [Finding("problem", str(problem)) for problem in problems]
+    findings.append(Finding("compare", "refuses the graph", str(problems[0])))
+    if not errors:
+        command = f"tempergat compare {shlex.quote(str(path))} {as_command(used)}"
+        findings.append(Finding("command", command))
+    return findings
+
+
+def _report(
+    path: Path,
+    options: ReadOptions,
+    scale: bool,
+    refuse: Callable[[Dataset], None] | None,
+) -> tuple[list[UserError], list[Finding]]:
+    """What is wrong with a graph that is read with these options, and the findings.
+
+    There are no findings where the graph cannot be read at all.
+    """
     problems, labelled = Problems(collect=True), True
+    findings: list[Finding] = []
     try:
-        read = read_user_graph(path, options, problems)
-    except NoLabels:
-        problems, labelled = Problems(collect=True), False
-        read = read_user_graph(path, options, problems, labelled=False)
-    if read.mapped_hashes:
-        findings = _findings_on_arrays(path, read, labelled)
-    else:
-        findings = _findings(path, read, options, labelled)
-    try:
+        try:
+            read = read_user_graph(path, options, problems)
+        except NoLabels:
+            problems, labelled = Problems(collect=True), False
+            read = read_user_graph(path, options, problems, labelled=False)
+        if read.mapped_hashes:
+            findings = _findings_on_arrays(path, read, labelled)
+        else:
+            findings = _findings(path, read, options, labelled)
         if problems.errors:
-            raise problems.errors[0]
+            return problems.errors, findings
         graph = with_splits(path, read, options, labelled, use_masks=True)
         unsplit = replace(graph.unsplit, name=short_name(path))
         dataset = replace(graph, unsplit=unsplit).choose()
         if labelled and refuse is not None:
             refuse(dataset)
+        return [], findings + _how_read(dataset, scale)
     except UserError as error:
-        return [*findings, Finding("compare", "refuses the graph", str(error))]
-    return findings + _how_read(dataset, scale)
+        return [*problems.errors, error], findings
 
 
 def _findings(

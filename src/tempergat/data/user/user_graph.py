@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.data.storage import BaseStorage
@@ -38,8 +39,8 @@ class UserGraph:
         has_columns: Whether the features are columns of tables, which are scaled for
             training; others are used as given.
         how_read: What the files were taken for.
-        id_of_edges: The column that names the nodes, where the edges show it and not
-            its name.
+        learned: Options that the tables show, like an `id` that only the edges show;
+            a model passes them on.
     """
 
     data: Data | HeteroData
@@ -58,7 +59,7 @@ class UserGraph:
     mapped_hashes: Mapping[str, str] = field(default_factory=dict)
     has_columns: bool = False
     how_read: HowRead = field(default_factory=HowRead)
-    id_of_edges: str | None = None
+    learned: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def store(self) -> BaseStorage | Data:

@@ -326,11 +326,14 @@ def check_features(source: str, data: Data | HeteroData) -> None:
             raise GraphError(f"{source}:", problem, "make it nodes x features")
         labels = store.get("y")
         if isinstance(labels, Tensor) and labels.shape[0] != x.shape[0]:
-            raise GraphError(
-                f"{source}:",
-                f"{where} has {x.shape[0]} rows, but y has {labels.shape[0]}",
-                "give both one row per node",
-            )
+            remedy = "give both one row per node"
+            if labels.shape[0] == 1:
+                remedy += (
+                    "; where the label is that of a whole graph, as of a molecule, use "
+                    "the layers in a model of your own: here nodes are classified"
+                )
+            problem = f"{where} has {x.shape[0]} rows, but y has {labels.shape[0]}"
+            raise GraphError(f"{source}:", problem, remedy)
         narrow = x.float()
         if x.layout == torch.strided and x.dtype in (torch.float64, torch.int64):
             columns = zip(x.T.numpy(), narrow.T.numpy(), strict=True)
