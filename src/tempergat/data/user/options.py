@@ -60,17 +60,17 @@ class ReadOptions:
     features: tuple[str, ...] | None = None
     one_hot: tuple[str, ...] = ()
     missing: tuple[str, ...] = MISSING
+    make_features: MadeFeatures | None = None
+    edge_features: tuple[str, ...] = ()
+    edge_weight: str | None = None
+    target: str | None = None
     drop: tuple[str, ...] = ()
     fill: Fill | None = None
     fill_values: tuple[tuple[str, float | str, bool], ...] = ()
     dates: Dates | None = None
-    make_features: MadeFeatures | None = None
     source: str | None = None
     dest: str | None = None
     drop_unknown_edges: bool = False
-    edge_features: tuple[str, ...] = ()
-    edge_weight: str | None = None
-    target: str | None = None
 
     def __post_init__(self) -> None:
         for name in NAMES_OPTIONS:
