@@ -15,7 +15,6 @@ from tempergat.comparison.storage.export import read_runs
 from tempergat.comparison.storage.store import Store
 from tempergat.data import Dataset, load
 from tempergat.data.named_graphs import load_entry
-from tempergat.data.readers.pokec import CLUB_TYPES
 from tempergat.training import Recipe, load_recipe
 from tests.data.conftest import Server, served, server  # noqa: F401
 from tests.support import raw_layouts
@@ -74,7 +73,7 @@ def pokec(server: Server, name: str, root: Path) -> Dataset:  # noqa: F811
             user % 2,
             f"kraj {user % 3}",
             20 + user,
-            {CLUB_TYPES[user % 2]: raw_layouts.club(f"club {user % 5}")},
+            {raw_layouts.POKEC_CLUBS[user % 2]: raw_layouts.club(f"club {user % 5}")},
         )
         for user in range(1, NODES + 1)
     ]

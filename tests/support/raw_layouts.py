@@ -1,4 +1,7 @@
-"""Small raw files in the exact layout of those published, for graphs made up here."""
+"""Small raw files in the exact layout of those published, for graphs made up here.
+
+The layouts are those of ogb 1.3.6, PyG, SNAP and H2GB; nothing here uses the readers.
+"""
 
 import gzip
 import io
@@ -10,9 +13,25 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import scipy.sparse
 
-from tempergat.data.readers.pokec import CLUB_TYPES
-
 Rows = Iterable[Sequence[object]]
+
+# The fields of a profile of Pokec after `AGE`, as SNAP lists them.
+_POKEC_FIELDS = (
+    "body I_am_working_in_field spoken_languages hobbies I_most_enjoy_good_food pets "
+    "body_type my_eyesight eye_color hair_color hair_type completed_level_of_education "
+    "favourite_color relation_to_smoking relation_to_alcohol sign_in_zodiac "
+    "on_pokec_i_am_looking_for love_is_for_me relation_to_casual_sex "
+    "my_partner_should_be marital_status children relation_to_children I_like_movies "
+    "I_like_watching_movie I_like_music I_mostly_like_listening_to_music "
+    "the_idea_of_good_evening I_like_specialties_from_kitchen fun "
+    "I_am_going_to_concerts my_active_sports my_passive_sports profession I_like_books "
+    "life_style music cars politics relationships art_culture hobbies_interests "
+    "science_technologies computers_internet education sport movies travelling health "
+    "companies_brands more"
+)
+POKEC_TEXTS = _POKEC_FIELDS.split()
+# Those that H2GB makes node types of.
+POKEC_CLUBS = POKEC_TEXTS[POKEC_TEXTS.index("life_style") : POKEC_TEXTS.index("more")]
 
 
 def csv(rows: Rows, separator: str = ",") -> bytes:
@@ -117,10 +136,9 @@ def pokec_profile(
     texts: dict[str, str],
 ) -> list[object]:
     """One row of the profiles: 59 fields and a tab at the end."""
-    text_fields = [f"text{i}" for i in range(35)] + list(CLUB_TYPES) + ["more"]
     row = [user, public, completion, gender, region, "2012-05-25 11:20:00.0"]
     row += ["2005-04-03 00:00:00.0", age]
-    row += [texts.get(field, "null") for field in text_fields]
+    row += [texts.get(field, "null") for field in POKEC_TEXTS]
     return [*row, ""]
 
 

@@ -18,7 +18,6 @@ from tempergat.data.dataset import fingerprint
 from tempergat.data.named_graphs import load_entry
 from tempergat.data.readers.ogb import even_quantiles
 from tempergat.data.readers.pickled import read_oag
-from tempergat.data.readers.pokec import CLUB_TYPES
 from tests.data.conftest import Server, served
 from tests.support import raw_layouts
 
@@ -270,7 +269,7 @@ def test_reddit_takes_its_split_from_the_node_types(
 
 PROFILES = [
     raw_layouts.pokec_profile(
-        2, 0, 40, 1, "zilinsky kraj, zilina", 0, {"text0": "hello", "music": "no club"}
+        2, 0, 40, 1, "zilinsky kraj, zilina", 0, {"body": "hello", "music": "no club"}
     ),
     raw_layouts.pokec_profile(
         1,
@@ -316,7 +315,9 @@ def test_pokec_has_users_clubs_and_their_features(
     assert data["music"].num_nodes == 2
     lists = data["user", "lists", "music"].edge_index.T.tolist()
     assert sorted(lists) == [[0, 0], [0, 1], [2, 1]]
-    assert all(data[kind].num_nodes == 0 for kind in CLUB_TYPES if kind != "music")
+    assert all(
+        data[kind].num_nodes == 0 for kind in raw_layouts.POKEC_CLUBS if kind != "music"
+    )
 
     x = data["user"].x.numpy()
     # Three numbers, three regions of which one is unknown, and 51 texts.
@@ -326,7 +327,7 @@ def test_pokec_has_users_clubs_and_their_features(
     assert np.allclose(x[:, :3], standard, atol=1e-6)
     assert x[:, 3:6].tolist() == [[1, 0, 0], [0, 0, 1], [0, 1, 0]]
     filled = [np.flatnonzero(row).tolist() for row in x[:, 6:]]
-    music = 35 + CLUB_TYPES.index("music")
+    music = raw_layouts.POKEC_TEXTS.index("music")
     assert filled == [[music], [0, music], [music, 50]]
 
 
