@@ -12,8 +12,10 @@ from torch_geometric.data import HeteroData
 
 from tempergat.data.dataset import UNLABELLED
 
-# The most paths of two steps that are followed; beyond, the H2Index is not computed.
+# The most paths of two steps that are followed; beyond, the H2Index is estimated.
 _MAX_PATHS = 2_000_000_000
+# An estimate's error is that of leaving out one of so many groups of nodes.
+_GROUPS = 20
 _PATHS_PER_BLOCK = 20_000_000
 
 
@@ -85,21 +87,41 @@ def h2_index(data: HeteroData, target: str) -> float | None:
         target: Node type that has the labels.
 
     Returns:
-        The index, or None where no path has labelled ends or there are over two
-        thousand million of them.
+        The index, or None where no path has labelled ends. It is an estimate where
+        there are over two thousand million paths; `estimate_h2_index` has its error.
+    """
+    estimate = estimate_h2_index(data, target)
+    return None if estimate is None else estimate[0]
+
+
+def estimate_h2_index(
+    data: HeteroData, target: str, seed: int = 0
+) -> tuple[float, float] | None:
+    """The H2Index and its standard error, which is 0 where every path is followed.
+
+    Of a graph with more than two thousand million paths, all those are followed that
+    begin at nodes drawn at random.
+
+    Args:
+        data: The graph.
+        target: Node type that has the labels.
+        seed: What the nodes are drawn with.
     """
     labels = data[target].y.numpy()
-    values = []
+    values, variance = [], 0.0
     for first in data.edge_types:
         for second in data.edge_types:
             if first[0] == target and first[2] == second[0] and second[2] == target:
                 step = _adjacency(data, first), _adjacency(data, second)
-                if _num_paths(*step).sum() > _MAX_PATHS:
-                    return None
-                adjusted = _path_homophily(*step, labels)
-                if adjusted is not None:
-                    values.append(adjusted)
-    return 1 - sum(values) / len(values) if values else None
+                homophilies = _path_homophilies(*step, labels, seed)
+                if homophilies is not None:
+                    whole, parts = homophilies
+                    values.append(whole)
+                    spread = np.square(parts - parts.mean()).sum()
+                    variance += spread * (len(parts) - 1) / len(parts)
+    if not values:
+        return None
+    return 1 - sum(values) / len(values), float(np.sqrt(variance)) / len(values)
 
 
 def _adjacency(data: HeteroData, kind: tuple[str, str, str]) -> scipy.sparse.csr_array:
@@ -117,23 +139,54 @@ def _num_paths(
     return np.diff(reached[first.indptr])
 
 
-def _path_homophily(
-    first: scipy.sparse.csr_array, second: scipy.sparse.csr_array, labels: np.ndarray
-) -> float | None:
+def _path_homophilies(
+    first: scipy.sparse.csr_array,
+    second: scipy.sparse.csr_array,
+    labels: np.ndarray,
+    seed: int,
+) -> tuple[float, np.ndarray] | None:
+    """The adjusted homophily of paths, and that without each group of first nodes."""
+    nodes = np.arange(len(labels))
+    paths = _num_paths(first, second)
+    if paths.sum() <= _MAX_PATHS:
+        whole = _adjust_sums(_path_sums(first, second, nodes, labels))
+        return None if whole is None else (whole, np.array([whole]))
+    order = np.random.default_rng(seed).permutation(nodes)
+    count = int(np.searchsorted(np.cumsum(paths[order]), _MAX_PATHS))
+    groups = np.array_split(order[: max(count, _GROUPS)], _GROUPS)
+    sums = np.stack([_path_sums(first, second, group, labels) for group in groups])
+    whole = _adjust_sums(sums.sum(axis=0))
+    parts = [_adjust_sums(sums.sum(axis=0) - group) for group in sums]
+    known = np.array([part for part in parts if part is not None])
+    return None if whole is None else (whole, known)
+
+
+def _path_sums(
+    first: scipy.sparse.csr_array,
+    second: scipy.sparse.csr_array,
+    nodes: np.ndarray,
+    labels: np.ndarray,
+) -> np.ndarray:
+    """Pairs that paths from some nodes join: all, those of one class, ends by class."""
     labelled = labels != UNLABELLED
     classes = int(labels.max()) + 1
+    first = first[nodes]
     paths = np.cumsum(_num_paths(first, second))
-    start, total, same = 0, 0, 0
-    degrees = np.zeros(classes)
-    while start < len(labels):
+    sums = np.zeros(2 + classes)
+    start = 0
+    while start < len(nodes):
         done = paths[start - 1] if start else 0
         stop = max(start + 1, int(np.searchsorted(paths, done + _PATHS_PER_BLOCK)))
         block = (first[start:stop] @ second).tocoo()
-        rows, columns = block.row + start, block.col
+        rows, columns = nodes[block.row + start], block.col
         known = labelled[rows] & labelled[columns]
         ends = labels[columns[known]]
-        total += len(ends)
-        same += int((labels[rows[known]] == ends).sum())
-        degrees += np.bincount(ends, minlength=classes)
+        sums[0] += len(ends)
+        sums[1] += int((labels[rows[known]] == ends).sum())
+        sums[2:] += np.bincount(ends, minlength=classes)
         start = stop
-    return _adjust(same / total, degrees) if total else None
+    return sums
+
+
+def _adjust_sums(sums: np.ndarray) -> float | None:
+    return _adjust(sums[1] / sums[0], sums[2:]) if sums[0] else None

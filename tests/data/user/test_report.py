@@ -11,8 +11,12 @@ from torch_geometric.utils import homophily as pyg_homophily
 
 from tempergat.base.errors import UserError
 from tempergat.data import as_dataset, describe_reading, homophily_measures, load
-from tempergat.data.homophily_measures import h2_index, homophily
-from tempergat.data.user import open_graph
+from tempergat.data.homophily_measures import (
+    estimate_h2_index,
+    h2_index,
+    homophily,
+)
+from tempergat.data.user import open_graph, report
 from tempergat.data.user.report import check_graph
 from tests.data.conftest import require_raw_files
 
@@ -96,8 +100,27 @@ def test_h2_index_does_not_depend_on_the_size_of_a_block(
     whole = h2_index(data, "movie")
     monkeypatch.setattr(homophily_measures, "_PATHS_PER_BLOCK", 500)
     assert h2_index(data, "movie") == pytest.approx(whole)
-    monkeypatch.setattr(homophily_measures, "_MAX_PATHS", 500)
-    assert h2_index(data, "movie") is None
+
+
+def test_h2_index_is_estimated_with_its_error_where_paths_are_too_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require_raw_files("imdb", tmp_path)
+    data = load("imdb", tmp_path).data
+    whole, error = estimate_h2_index(data, "movie") or (0.0, 1.0)
+    assert whole == h2_index(data, "movie")
+    assert error == 0
+    monkeypatch.setattr(homophily_measures, "_MAX_PATHS", 10_000)
+    estimates = [estimate_h2_index(data, "movie", seed) for seed in range(40)]
+    values, errors = np.array(estimates).T
+    # The deviation over seeds is what the error says, within its own chance.
+    assert 0.5 < values.std() / errors.mean() < 1.5
+    assert abs(values.mean() - whole) < errors.mean()
+    assert (np.abs(values - whole) < 4 * errors).all()
+    findings = report._homophily(data, "movie", data["movie"].y.numpy())
+    said = {finding.subject: finding.value for finding in findings}
+    assert said["H2Index"] == round(float(values[0]), 4)
+    assert said["standard error of H2Index"] == round(float(errors[0]), 6)
 
 
 def test_report_counts_what_is_there(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from tempergat.data.dataset import (
     node_counts,
 )
 from tempergat.data.features import column_blocks, column_kinds
-from tempergat.data.homophily_measures import h2_index, homophily
+from tempergat.data.homophily_measures import estimate_h2_index, homophily
 from tempergat.data.loading import short_name
 from tempergat.data.splits import DEFAULT_SPLIT, DEFAULT_SPLIT_SEED
 from tempergat.data.user.edges import decide_direction, reverse_share
@@ -374,9 +374,14 @@ def _homophily(
         "node homophily": measured.node,
         "adjusted homophily": measured.adjusted,
     }
+    estimate = None
     if isinstance(data, HeteroData) and kind is not None:
-        measures["H2Index"] = h2_index(data, kind)
-    return [
+        estimate = estimate_h2_index(data, kind)
+        measures["H2Index"] = None if estimate is None else estimate[0]
+    findings = [
         Finding(name, None if value is None else round(value, 4))
         for name, value in measures.items()
     ]
+    if estimate is not None and estimate[1]:
+        findings.append(Finding("standard error of H2Index", round(estimate[1], 6)))
+    return findings
