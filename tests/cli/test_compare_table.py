@@ -1,6 +1,7 @@
 """`tempergat compare --splits` and `compare --table`."""
 
 import json
+import sqlite3
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +51,25 @@ def test_tests_are_paired_over_the_splits_that_were_made(
 
 def test_splits_are_refused_for_a_graph_that_has_them(compare: Command) -> None:
     compare.refuses("graph comes with 1 split; leave --splits out", "--splits", 5)
+
+
+def test_a_table_says_which_runs_were_taken_out_of_the_store(
+    command: Command, tmp_path: Path, recipe: Path
+) -> None:
+    graph = write_graph(tmp_path / "graph.npz")
+    arguments = ("--methods", "gat,gcn", "--runs", 4, "--recipe", recipe)
+    command("compare", graph, *arguments)
+    assert (
+        "no longer in the store"
+        not in command("compare", "--table", "tempergat-out").out
+    )
+    with sqlite3.connect("tempergat-out/store.sqlite") as store:
+        store.execute("DELETE FROM runs WHERE method = 'gat' AND seed = 2")
+    store.close()
+    ended = command("compare", "--table", "tempergat-out")
+    assert ended.status == 0, ended.err
+    said = "gat: 1 run (seed 2) that was trained with the others is no longer in the"
+    assert said in " ".join(ended.out.split())
 
 
 def test_a_table_is_printed_from_the_store_alone(

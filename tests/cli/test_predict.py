@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from pathlib import Path
 
 import numpy as np
@@ -65,6 +66,19 @@ def test_classes_are_written_as_the_words_of_the_training_table(
     assert set(facts["per_class"]) <= set(WORDS)
     assert sum(facts["per_class"].values()) == 24
     assert isinstance(facts["notes"], list)
+
+
+def test_names_that_a_spreadsheet_would_compute_are_noted_and_kept(
+    command: Command, trained: Path
+) -> None:
+    assert "formula" not in command("predict", trained, "mine").err
+    for file in (Path("mine/nodes.csv"), Path("mine/edges.csv")):
+        text = re.sub(r"\bn1\b", "=1+1", file.read_text())
+        file.write_text(re.sub(r"\bn2\b", "-2", text))
+    ended = command("predict", trained, "mine")
+    assert "note: 1 names of nodes or classes begin like a formula" in ended.err
+    names = [row["node"] for row in rows_of(Path("labels.csv").read_text())]
+    assert names[1:3] == ["=1+1", "-2"]
 
 
 def test_probabilities_are_one_column_per_class(

@@ -100,6 +100,13 @@ def predict(
     if embeddings is not None:
         write_bytes(embeddings, _embeddings(nodes, model.embed(graph), embeddings))
     write_output(_csv(nodes, classes, words, shares), out, path)
+    if formulas := sum(map(_is_formula, (*nodes, *set(classes)))):
+        echo(
+            f"note: {formulas} names of nodes or classes begin like a formula (=, +, "
+            "-, @); they are written as they are, so let a spreadsheet import the file "
+            "as text",
+            err=True,
+        )
     per_class = Counter(classes)
     counts = {word: per_class[word] for word in words if word in per_class}
     if as_json:
@@ -120,6 +127,12 @@ def predict(
     echo_beside(line, path)
     if not to_screen:
         echo(f"wrote {path}{f' and {embeddings}' if embeddings else ''}")
+
+
+def _is_formula(text: str) -> bool:
+    """Whether a spreadsheet would compute a cell instead of showing it."""
+    is_number = text.lstrip("+-").replace(".", "", 1).isdigit()
+    return text.startswith(("=", "+", "-", "@")) and not is_number
 
 
 def _check_outputs(path: Path, embeddings: Path | None, *, as_json: bool) -> None:

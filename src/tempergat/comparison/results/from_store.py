@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tempergat.base import UserError, listed, suggest_one_of
+from tempergat.base import UserError, counted, listed, suggest_one_of
 from tempergat.comparison.plan import FIRST_TUNED_SEED, MOST_RUNS, baselines_of
 from tempergat.comparison.results.comparison import Comparison
 from tempergat.comparison.results.from_runs import dataset_result
@@ -16,6 +16,7 @@ from tempergat.comparison.results.notes import (
     stored_split_ratio,
 )
 from tempergat.comparison.search import setting_word
+from tempergat.comparison.storage.groups import Group, RunKey
 from tempergat.comparison.storage.store import STORE_NAME, Store, store_file
 from tempergat.comparison.tune import notes_on_tuning, searched_settings
 from tempergat.nn import METHODS
@@ -57,7 +58,7 @@ def stored_comparisons(
         remedy = "make one with `tempergat compare`, or name another with its path"
         raise UserError(f"{missing}; {remedy}")
     with Store(file, read_only=True) as store:
-        stored = store.runs()
+        stored, groups = store.runs(), store.all_groups()
     runs = [run for run in stored if not MOST_RUNS <= run.seed < FIRST_TUNED_SEED]
     if not runs:
         raise UserError(f"there are no finished runs in {file}; name another store")
@@ -67,14 +68,18 @@ def stored_comparisons(
             f"{file} has no runs on {dataset!r}; {suggest_one_of(dataset, names)}"
         )
     return [
-        _comparison(of_table, shared, baseline, file)
+        _comparison(of_table, shared, baseline, file, groups)
         for name in (names if dataset is None else [dataset])
         for of_table, shared in _tables([run for run in runs if run.dataset == name])
     ]
 
 
 def _comparison(
-    runs: list[Run], shared: Sequence[str], baseline: str | None, file: Path
+    runs: list[Run],
+    shared: Sequence[str],
+    baseline: str | None,
+    file: Path,
+    groups: Sequence[Group],
 ) -> Comparison:
     """The comparison of one table's runs; those of `shared` methods are in others."""
     methods = list(dict.fromkeys(run.method for run in runs))
@@ -109,6 +114,7 @@ def _comparison(
             f"table, because {'it has' if len(shared) == 1 else 'they have'} the same "
             "settings in both."
         )
+    notes += _notes_on_lost_runs(runs, groups)
     counts = Counter(run.method for run in runs)
     return Comparison(
         result=result,
@@ -120,6 +126,26 @@ def _comparison(
         notes=tuple(notes),
         store=file,
     )
+
+
+def _notes_on_lost_runs(runs: Sequence[Run], groups: Sequence[Group]) -> list[str]:
+    """Runs that are gone: a group is stored as a whole, and some of these are not."""
+    stored = {RunKey.of(run) for run in runs}
+    settings = {run.config_hash for run in runs}
+    lost: dict[str, set[int]] = {}
+    for group in groups:
+        keys = {key for key in group.keys if key.config_hash in settings}
+        if keys & stored and keys - stored:
+            seeds = {key.seed for key in keys - stored}
+            lost.setdefault(group.method, set()).update(seeds)
+    return [
+        f"{method}: {counted(len(seeds), 'run')} (seed "
+        f"{listed([str(seed) for seed in sorted(seeds)], most=5)}) that "
+        f"{'was' if len(seeds) == 1 else 'were'} trained with the others "
+        f"{'is' if len(seeds) == 1 else 'are'} no longer in the store; the same "
+        "comparison trains what is missing."
+        for method, seeds in lost.items()
+    ]
 
 
 def _tables(runs: Sequence[Run]) -> Iterator[tuple[list[Run], Sequence[str]]]:
