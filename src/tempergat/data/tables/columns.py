@@ -1,7 +1,7 @@
 """Which column of a table is what, by its name or as the user says."""
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tempergat.base import UserError, joined, listed
 from tempergat.data.dataset import MASKS
@@ -81,9 +81,7 @@ def node_columns(table: Table, options: ReadOptions, labelled: bool) -> NodeColu
     Raises:
         UserError: A column is missing, or it is not clear what it is.
     """
-    given = table
-    kept = {n: column for n, column in table.columns.items() if n not in options.drop}
-    table = replace(table, columns=kept)
+    given, table = table, table.without(options.drop)
     roles = {
         role: _find_role(table, role, getattr(options, role), labelled)
         for role in _NAMES

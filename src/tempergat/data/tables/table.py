@@ -3,7 +3,8 @@
 import contextlib
 import math
 import re
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,11 @@ class Table:
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()), ()))
+
+    def without(self, names: Collection[str]) -> "Table":
+        """The table without some of its columns."""
+        kept = {name: c for name, c in self.columns.items() if name not in names}
+        return replace(self, columns=kept)
 
     def at(self, row: int) -> str:
         """File and row, for an error."""
