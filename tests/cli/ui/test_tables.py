@@ -48,6 +48,16 @@ def test_the_answer_stands_between_the_rows_and_the_notes() -> None:
     assert (answer, note) == ("temp_gated is best", "p: paired t-test.")
 
 
+def test_a_note_that_stands_above_is_not_printed_again_on_a_terminal() -> None:
+    table = Table("scores", COLUMNS, ROWS, ("read as undirected", "one test set"))
+    for is_terminal, times in ((True, 0), (False, 1)):
+        file = io.StringIO()
+        console = Console(file=file, width=90, force_terminal=is_terminal)
+        print_table(console, table, said=["read as undirected"])
+        assert file.getvalue().count("read as undirected") == times
+        assert "one test set" in file.getvalue()
+
+
 def test_a_column_that_is_not_shown_is_not_explained() -> None:
     table = Table("scores", COLUMNS, ROWS, ("d: Cohen's d of the pairs.",))
     for width, is_shown in ((90, True), (60, False)):

@@ -44,12 +44,15 @@ class TerminalDisplay(Lines):
         self._console = console
         self._as_json = as_json
         self._is_first = True
+        self._said: tuple[str, ...] = ()
         self._live: Live | None = None
         can_move_cursor = console.is_terminal and not console.is_dumb_terminal
         self._is_live = can_move_cursor and not quiet
 
     def start(self, plan: Plan, lines: Sequence[str]) -> None:
         super().start(plan, lines)
+        # The command has printed these when it had read the graphs.
+        self._said = plan.first_graph.notes
         self._progress = Progress(None, 0, 0)
         if self._is_live:
             self._live = Live(
@@ -80,7 +83,7 @@ class TerminalDisplay(Lines):
         if not self._is_first and not partial:
             echo("")
         self._is_first = False
-        print_comparison(comparison)
+        print_comparison(comparison, said=self._said)
 
     def stopped(
         self,
@@ -145,10 +148,18 @@ class TerminalDisplay(Lines):
         )
 
 
-def print_comparison(comparison: Comparison, *, with_answer: bool = True) -> None:
-    """Print the table of one graph, and the files that were written."""
+def print_comparison(
+    comparison: Comparison, *, with_answer: bool = True, said: Sequence[str] = ()
+) -> None:
+    """Print the table of one graph, and the files that were written.
+
+    Args:
+        comparison: The comparison.
+        with_answer: Whether its verdict is printed too.
+        said: Notes that a terminal shows already.
+    """
     answer = comparison.verdict if with_answer else None
-    print_table(output_console(), comparison.text_table, answer)
+    print_table(output_console(), comparison.text_table, answer, said)
     if not comparison.files:
         return
     *written, _, picture, report = comparison.files

@@ -1,7 +1,7 @@
 """Tables on the terminal."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -48,13 +48,19 @@ def _console(is_terminal: bool, stderr: bool) -> Console:
     )
 
 
-def print_table(console: Console, table: Table, answer: str | None = None) -> None:
+def print_table(
+    console: Console,
+    table: Table,
+    answer: str | None = None,
+    said: Collection[str] = (),
+) -> None:
     """Print a table with its title and its notes.
 
     Args:
         console: Where to print.
         table: The table.
         answer: What it shows, in one sentence; printed directly below the rows.
+        said: Notes that stand above on the same screen, and are not printed again.
     """
     console.print(Text(printable(table.title), style="bold"))
     console.print(layout(table.columns, table.all_rows, console.width, table.marks))
@@ -63,6 +69,8 @@ def print_table(console: Console, table: Table, answer: str | None = None) -> No
     if answer is not None:
         console.print(Text(printable(answer)), soft_wrap=True)
     for note in table.notes_without(hidden):
+        if console.is_terminal and note in said:
+            continue
         console.print(Text(printable(note), style="dim"))
 
 
