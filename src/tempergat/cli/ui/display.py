@@ -52,7 +52,7 @@ class TerminalDisplay(Lines):
     def start(self, plan: Plan, lines: Sequence[str]) -> None:
         super().start(plan, lines)
         # The command has printed these when it had read the graphs.
-        self._said = plan.first_graph.notes
+        self._said = plan.first_graph.notes if plan.graphs else ()
         self._progress = Progress(None, 0, 0)
         if self._is_live:
             self._live = Live(
