@@ -28,6 +28,11 @@ def test_on_windows_the_command_says_where_it_runs(
         main()
 
 
+def test_closed_streams_are_not_an_error(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m tempergat methods 1>&- 2>&-"
+    assert subprocess.run(command, shell=True, cwd=tmp_path).returncode == 0
+
+
 def test_a_closed_pipe_is_not_an_error(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "tempergat", "methods"],

@@ -1,5 +1,6 @@
 """The `tempergat` command: parse, call, print."""
 
+import os
 import sys
 
 from tempergat.cli.ui.signals import (
@@ -21,6 +22,9 @@ def main() -> None:
             "tempergat: the commands run on Linux and macOS, not on Windows; use the "
             "Windows Subsystem for Linux (WSL)"
         )
+    # Python has no stream where the shell closed it, as with `1>&-`.
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     try:
         # Before the commands are imported, which takes a while.
         raise_on_sigterm()

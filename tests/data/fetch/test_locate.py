@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
@@ -209,6 +210,11 @@ def test_root_is_the_argument_then_the_variable_then_the_cache(
     monkeypatch.delenv("TEMPERGAT_DATA")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert data_root() == tmp_path / "cache" / "tempergat"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    # A user whom the system does not know has no home folder.
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr(os, "getuid", lambda: 54321)
+    assert data_root() == Path("/nonexistent/.cache/tempergat")
 
 
 def test_second_load_maps_the_processed_arrays(

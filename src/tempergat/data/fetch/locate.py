@@ -27,12 +27,18 @@ def as_path(name: str | os.PathLike[str]) -> Path:
 
 
 def data_root(root: str | os.PathLike[str] | None = None) -> Path:
-    """The folder for datasets: the argument, TEMPERGAT_DATA or the user's cache."""
+    """The folder for datasets: the argument, TEMPERGAT_DATA or the user's cache.
+
+    A user without a home folder gets one that cannot be written to, so that what needs
+    no files works, and everything else says how to choose a folder.
+    """
     if root is not None:
         return as_path(root)
     if os.environ.get("TEMPERGAT_DATA"):
         return as_path(os.environ["TEMPERGAT_DATA"])
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    if cache.startswith("~"):
+        cache = "/nonexistent/.cache"
     return Path(cache) / "tempergat"
 
 
