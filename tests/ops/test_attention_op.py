@@ -275,7 +275,7 @@ def test_the_gradient_of_the_weights_alone_reaches_the_vector() -> None:
 @pytest.mark.parametrize(
     ("module", "name"),
     [
-        ("dropout", "dropout"),
+        ("elementwise", "dropout"),
         ("dense", "dense_linear"),
         ("dense", "dense_outer"),
         ("sparse", "sparse_linear"),
