@@ -42,6 +42,16 @@ _Checkpoint = Annotated[
 ]
 
 
+_Embeddings = Annotated[
+    Path | None,
+    typer.Option(
+        help="Also write the last hidden features, a row per node: FILE.npy, or "
+        "FILE.csv with the nodes' names.",
+        metavar="FILE",
+    ),
+]
+
+
 @with_reading_options
 def predict(
     checkpoint: _Checkpoint,
@@ -58,14 +68,7 @@ def predict(
             "--probabilities", help="Add a column with the probability of each class."
         ),
     ] = False,
-    embeddings: Annotated[
-        Path | None,
-        typer.Option(
-            help="Also write the last hidden features, a row per node: FILE.npy, or "
-            "FILE.csv with the nodes' names.",
-            metavar="FILE",
-        ),
-    ] = None,
+    embeddings: _Embeddings = None,
     *,
     reading: Reading,
     device: DeviceName = "auto",
