@@ -36,7 +36,7 @@ def test_a_checkpoint_is_used_or_refused_in_one_line(tmp_path: Path) -> None:
             write(path, _other_tensors(saved, rng), facts)
         if rng.integers(2):
             return run_callable(predict, path, graph, CPU)
-        return run_callable(graph, settings, 0, CPU, tmp_path)
+        return run_callable(train_run, settings, tmp_path, graph=graph)
 
     fuzz(350, attempt, more_than=20)
 
