@@ -86,7 +86,7 @@ def train(
             "homogeneous, heterogeneous and noise do"
         )
     for graph in graphs:
-        if graph not in study.GRAPHS and not hasattr(study, "ANY_GRAPH"):
+        if graph not in study.GRAPHS and not hasattr(study, "TAKES_ANY_GRAPH"):
             known = ", ".join(study.GRAPHS) or "none"
             raise UserError(f"{name} has no graph {graph!r}; there are {known}")
     if hasattr(study, "run"):
@@ -102,7 +102,7 @@ def train(
         )
         for graph in graphs or study.GRAPHS:
             try:
-                if _is_look(study, graph, changes):
+                if _has_no_page(study, graph, changes):
                     text = study.look(graph, runner, changes)
                     path = out / f"{name}_{Path(graph).stem}.md"
                     write_text(path, text)
@@ -158,12 +158,12 @@ def main() -> int:
     try:
         changes = _changes(given)
         study = _part(given.name, "study")
-        looks = False
+        has_tables_only = False
         if given.run or graphs or changes:
             is_whole = train(given.name, graphs, given.device, given.out, changes)
             trained = graphs or getattr(study, "GRAPHS", [])
-            looks = any(_is_look(study, graph, changes) for graph in trained)
-        if not looks:
+            has_tables_only = any(_has_no_page(study, g, changes) for g in trained)
+        if not has_tables_only:
             fill_page(given.name)
     except UserError as error:
         print(f"studies: {error}", file=sys.stderr)
@@ -188,8 +188,8 @@ def _changes(given: argparse.Namespace) -> "Changes":
     return Changes(make_overrides(asked), given.methods, given.runs)
 
 
-def _is_look(study: ModuleType | None, graph: str, changes: "Changes") -> bool:
-    """Whether a study shows tables of a graph in place of filling its page."""
+def _has_no_page(study: ModuleType | None, graph: str, changes: "Changes") -> bool:
+    """Whether tables of a graph are printed, because no page of a study holds them."""
     if not hasattr(study, "look"):
         return False
     return bool(changes) or not hasattr(study, "stages") or graph not in study.GRAPHS

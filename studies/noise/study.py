@@ -30,7 +30,7 @@ from tempergat.training import (
 
 PLAN = read_plan("noise")
 GRAPHS = [*PLAN["datasets"], *PLAN["further"]]
-ANY_GRAPH = True  # `look` takes others
+TAKES_ANY_GRAPH = True
 # Enough to see a trend on another graph, too few for the tests of the plan.
 SEEDS_OF_A_LOOK = 5
 

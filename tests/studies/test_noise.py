@@ -3,6 +3,7 @@
 import csv
 import json
 from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -69,6 +70,11 @@ def test_the_trend_of_t_is_tested_as_scipy_does() -> None:
     assert found.p == pytest.approx(p)
 
 
+def clear(caches: Iterable[Any]) -> None:
+    for cache in caches:
+        cache.cache_clear()
+
+
 def test_the_papers_fourth_dataset_gets_a_panel_once_it_has_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -81,17 +87,14 @@ def test_the_papers_fourth_dataset_gets_a_panel_once_it_has_runs(
     (folder / "ogbn-arxiv.csv").write_text(arxiv)
     (folder / "ogbn-arxiv.configs.json").symlink_to(folder / "pubmed.configs.json")
     before = tables.accuracy()
-    monkeypatch.setattr(results, "STUDIES", tmp_path)
-    for made in (results.read_csv, results.read_runs, tables.read_study):
-        made.cache_clear()
-    for made in (tables.learned_values, tables.mean_values, tables.trends):
-        made.cache_clear()
-    try:
+    caches = (results.read_csv, results.read_runs, tables.read_study)
+    caches += (tables.learned_values, tables.mean_values, tables.trends)
+    with monkeypatch.context() as patch:
+        patch.setattr(results, "STUDIES", tmp_path)
+        clear(caches)
         titles = [axes.get_title(loc="left") for axes in tables.trends_figure().axes]
         assert tables.accuracy() == before
-    finally:
-        for made in (tables.learned_values, tables.mean_values, tables.trends):
-            made.cache_clear()
+    clear(caches)
     assert [title for title in titles if title] == [
         *(f"{dataset}, 10 seeds" for dataset in (*DATASETS, "ogbn-arxiv"))
     ]
