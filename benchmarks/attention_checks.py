@@ -8,7 +8,8 @@ from torch import Tensor
 
 from benchmarks.graphs import SIZES, Size, power_law_graph
 from tempergat import ops
-from tempergat.ops import Graph, reference
+from tempergat.ops import Graph
+from tempergat.ops.attention import registered
 
 
 def load(name: str) -> Graph:
@@ -40,18 +41,16 @@ def results(call: Any, graph: Graph, tensors: list[Tensor]) -> list[Tensor]:
     return [out.detach(), *torch.autograd.grad(out, leaves, tensors[-1].to(out.dtype))]
 
 
-def gat_by_torch(graph: Graph, *leaves: Tensor) -> Tensor:
-    """The reference of GAT without edge features and dropout."""
-    return reference.gat(graph, *leaves, None, None, None, 0.2, 0.0, None)[0]
+def by_torch(kind: str) -> Any:
+    """The reference of an attention, without edge features and dropout."""
+    attention = registered(kind)
+    numbers = tuple(attention.settings.values())
 
+    def call(graph: Graph, *leaves: Tensor) -> Tensor:
+        inputs = (*leaves, *[None] * (len(attention.inputs) - len(leaves)))
+        return attention.by_reference(graph, inputs, numbers, 0.0, None)[0]
 
-def gatv2_by_torch(graph: Graph, *leaves: Tensor) -> Tensor:
-    """The reference of GATv2 without edge features and dropout."""
-    rest = (None, None, None, None, 0.2, 0.0, None)
-    return reference.gatv2(graph, *leaves, *rest)[0]
-
-
-REFERENCES = {"gat": gat_by_torch, "gatv2": gatv2_by_torch}
+    return call
 
 
 def check(kind: str, dtype: Any, heads: int, channels: int) -> str:
@@ -67,9 +66,8 @@ def check(kind: str, dtype: Any, heads: int, channels: int) -> str:
         return "another backend served"
 
     fast = results(lambda g, *a: getattr(ops, kind)(g, *a)[0], graph, tensors)
-    by_torch = REFERENCES[kind]
-    exact = results(by_torch, graph, [x.double() for x in tensors])
-    same = results(by_torch, graph, [x.to(dtype) for x in tensors])
+    exact = results(by_torch(kind), graph, [x.double() for x in tensors])
+    same = results(by_torch(kind), graph, [x.to(dtype) for x in tensors])
     for number, (a, b, truth) in enumerate(zip(fast, same, exact, strict=True)):
         error, allowed = ((x.double() - truth).norm() / truth.norm() for x in (a, b))
         if not error <= 2 * allowed + 4 * torch.finfo(torch.float32).eps:
@@ -81,7 +79,7 @@ def check_at_size(kind: str, graph: Graph, heads: int, channels: int) -> str:
     """Empty if float32 agrees with the float32 reference on a full-size graph."""
     tensors = draw(kind, graph, heads, channels, torch.float32)
     fast = results(lambda g, *a: getattr(ops, kind)(g, *a)[0], graph, tensors)
-    same = results(REFERENCES[kind], graph, tensors)
+    same = results(by_torch(kind), graph, tensors)
     differences = [(a - b).norm() / b.norm() for a, b in zip(fast, same, strict=True)]
     # Unlike Python's, torch's maximum of a NaN and a number is NaN.
     worst = float(torch.stack(differences).max())

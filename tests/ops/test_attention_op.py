@@ -14,6 +14,7 @@ from tempergat.ops.registration import fold
 from tests.support.attention_cases import (
     GRAPHS,
     Settings,
+    by_torch,
     in_order,
     make_inputs,
     padded,
@@ -29,7 +30,7 @@ def _loss(kind: str, graph: Graph, use: Any = None) -> Any:
 
     def loss(seed: Tensor, *arguments: Tensor | None) -> Tensor:
         if use is reference:
-            call = getattr(reference, kind)
+            call = by_torch(kind)
             out, weights = call(graph, *padded(kind, arguments), 0.2, 0.3, seed)
         else:
             out, weights = getattr(ops, kind)(
@@ -166,7 +167,7 @@ def test_ops_keep_torchs_contract(kind: str) -> None:
     leaves = in_order(kind, inputs)
     edges = (*graph.by_target, *graph.by_source)
     op = getattr(torch.ops.tempergat, f"{kind}_forward")
-    arguments = (*leaves, torch.tensor([3, 4]), *edges, 0.2, 0.5, True)
+    arguments = (*leaves, torch.tensor([3, 4]), *edges, 1, 0.2, 0.5, True)
     torch.library.opcheck(op.default, arguments)
     out, lse, weights, *state = op(*arguments)
     backward = getattr(torch.ops.tempergat, f"{kind}_backward")
@@ -175,7 +176,8 @@ def test_ops_keep_torchs_contract(kind: str) -> None:
         for x in (*leaves, torch.tensor([3, 4]), out, lse, *state)
     ]
     given = (torch.randn_like(out), torch.randn_like(weights))
-    torch.library.opcheck(backward.default, (*given, *saved, *edges, 0.2, 0.5))
+    numbers = (1, 0.2, 0.5, 2 ** len(leaves) - 1)
+    torch.library.opcheck(backward.default, (*given, *saved, *edges, *numbers))
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")
@@ -265,8 +267,7 @@ def test_the_gradient_of_the_weights_alone_reaches_the_vector() -> None:
     _, weights = ops.gat(graph, z, att, att, return_weights=True)
     assert weights is not None
     (found,) = torch.autograd.grad((weights * weights.log()).sum(), att)
-    rest = (None, None, None, 0.2, 0.0, None)
-    _, weights = reference.gat(graph, z, att, att, *rest)
+    _, weights = by_torch("gat")(graph, z, att, att, 0.2, 0.0, None)
     (expected,) = torch.autograd.grad((weights * weights.log()).sum(), att)
     torch.testing.assert_close(found, expected)
     assert found.abs().sum() > 0

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from tempergat import ops
-from tempergat.ops import Graph, reference
-from tests.support.attention_cases import GRAPHS, NAMES, Settings, make_inputs
+from tempergat.ops import Graph
+from tests.support.attention_cases import GRAPHS, NAMES, Settings, by_torch, make_inputs
 
 HEADS, CHANNELS, WIDTH, MODELS = 2, 5, 3, 3
 GIVEN = ("z_src", "z_dst", "att", "edge_x", "edge_map")
@@ -26,7 +26,7 @@ def _loss(graph: Graph, by_reference: bool = False) -> Any:
         arguments: dict[str, Any] = dict(zip(GIVEN, given, strict=True))
         if by_reference:
             tensors = [arguments.get(name) for name in NAMES["gatv2"]]
-            out, weights = reference.gatv2(graph, *tensors, 0.2, 0.3, seed)
+            out, weights = by_torch("gatv2")(graph, *tensors, 0.2, 0.3, seed)
         else:
             options = {"dropout": 0.3, "dropout_seed": seed, "return_weights": True}
             out, weights = ops.gatv2(graph, **arguments, **options)

@@ -8,9 +8,9 @@ from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
 from tempergat import ops
-from tempergat.ops import Graph, reference
+from tempergat.ops import Graph
 from tempergat.ops.cpu import library as cpu
-from tests.support.attention_cases import Settings, make_inputs, padded
+from tests.support.attention_cases import Settings, by_torch, make_inputs, padded
 
 KINDS = ["gat", "gatv2"]
 HEADS, CHANNELS = 4, 32
@@ -50,7 +50,7 @@ def test_cpu_allocates_nothing_of_the_size_of_all_messages(kind: str) -> None:
     leaves = _leaves(kind, graph)
     messages = graph.src.numel() * HEADS * CHANNELS * 4
     options = (*padded(kind, leaves)[len(leaves) :], 0.2, 0.0, None)
-    by_reference = getattr(reference, kind)
+    by_reference = by_torch(kind)
     # The measure sees them where they are made.
     assert _largest_allocation(by_reference, graph, leaves, *options) >= messages
     assert ops.explain(graph, leaves[0]).backend == "cpu"

@@ -8,8 +8,9 @@ from torch import Tensor
 
 from tempergat import ops
 from tempergat.ops import Graph, Input
+from tempergat.ops.attention import registered
 from tempergat.ops.random import keep_mask
-from tempergat.ops.reference import at_source, at_target, attend_by_logits
+from tempergat.ops.reference import at_source, at_target
 from tests.support.attention_cases import GRAPHS
 
 HEADS, CHANNELS, MODELS = 2, 5, 3
@@ -21,11 +22,8 @@ def dot_product(
     key: Tensor,
     query: Tensor,
     scale: float,
-    dropout: float,
-    dropout_seed: Tensor | None,
-) -> tuple[Tensor, Tensor]:
-    logit = (at_source(graph, key) * at_target(graph, query)).sum(-1) * scale
-    return attend_by_logits(graph, logit, value, dropout, dropout_seed)
+) -> Tensor:
+    return (at_source(graph, key) * at_target(graph, query)).sum(-1) * scale
 
 
 @pytest.fixture(name="dot", scope="module")
@@ -58,7 +56,8 @@ def test_a_registered_attention_runs_by_its_reference_with_dropout_and_weights(
         dropout_seed=seed,
         return_weights=True,
     )
-    expected = dot_product(graph, *inputs, 0.5, 0.4, seed)
+    every = (*inputs, None, None)
+    expected = registered(dot).by_reference(graph, every, (0.5,), 0.4, seed)
     assert torch.equal(out, expected[0])
     assert torch.equal(weights, expected[1])
     assert torch.equal(weights != 0, keep_mask(seed, graph.edge_id[:, None], 0.4))
@@ -157,22 +156,16 @@ def test_the_general_entry_serves_the_built_in_kinds(kind: str) -> None:
 
 
 def test_an_input_may_have_one_dimension() -> None:
-    def scaled(
-        graph: Graph,
-        value: Tensor,
-        scale: Tensor,
-        dropout: float,
-        dropout_seed: Tensor | None,
-    ) -> tuple[Tensor, Tensor]:
-        logit = at_source(graph, value).sum(-1) * scale
-        return attend_by_logits(graph, logit, value, dropout, dropout_seed)
+    def scaled(graph: Graph, value: Tensor, scale: Tensor) -> Tensor:
+        return at_source(graph, value).sum(-1) * scale
 
-    ops.register_attention(
+    kind = ops.register_attention(
         "scaled", inputs=[Input("value", "SHC"), Input("scale", "H")], reference=scaled
     )
     graph = GRAPHS["random"]()
     value, scale = _inputs(graph)[0], torch.randn(HEADS, dtype=torch.float64)
     out, _ = ops.attend("scaled", graph, value, scale)
-    assert torch.equal(out, scaled(graph, value, scale, 0.0, None)[0])
+    every = (value, scale, None, None)
+    assert torch.equal(out, kind.by_reference(graph, every, (), 0.0, None)[0])
     with pytest.raises(ValueError, match=r"^scale must have shape \[2\]"):
         ops.attend("scaled", graph, value, scale[:1])

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from tempergat import ops
 from tempergat.ops import Graph, reference
+from tempergat.ops.attention import registered
 
 
 def _random_edges(sources: int, targets: int, edges: int) -> Tensor:
@@ -48,6 +49,9 @@ class Settings(NamedTuple):
         targets: For GAT, whether targets have a part in the logits, and if so, whether
             they have features of their own.
         theta: Whether the temperature is learnt: for all heads, 0-d, or for each.
+        edge_weight: Whether edges have weights, some of them 0 or negative.
+        edge_bias: Whether edges have biases, some of them minus infinity.
+        shared_edges: On a repeated graph, whether what edges have is that of one copy.
     """
 
     edge: bool = False
@@ -58,6 +62,9 @@ class Settings(NamedTuple):
     weights: bool = False
     negative_slope: float = 0.2
     temperature: float = 1.0
+    edge_weight: bool = False
+    edge_bias: bool = False
+    shared_edges: bool = False
 
 
 def make_inputs(
@@ -65,10 +72,18 @@ def make_inputs(
 ) -> dict[str, Tensor]:
     """Arguments of a call by name, in the types a backend takes them."""
     work = torch.float64 if dtype == torch.float64 else torch.float32
-    edges = graph.src.numel()
+    edges = graph.num_all_edges // (graph.copies if settings.shared_edges else 1)
     row = (heads, channels)
-    theta = {"theta": () if settings.theta == "layer" else (heads,)}
-    absent = {"theta": settings.theta is not None}
+    last = {
+        "theta": () if settings.theta == "layer" else (heads,),
+        "edge_weight": (edges, heads),
+        "edge_bias": (edges, heads),
+    }
+    absent = {
+        "theta": settings.theta is not None,
+        "edge_weight": settings.edge_weight,
+        "edge_bias": settings.edge_bias,
+    }
     if kind == "gat":
         shapes = {
             "z": (graph.num_src, *row),
@@ -101,9 +116,13 @@ def make_inputs(
         name: (torch.randn(shape) * scale.get(name, 1)).to(
             dtype if name in stored else work
         )
-        for name, shape in (shapes | theta).items()
+        for name, shape in (shapes | last).items()
         if absent.get(name, True)
     }
+    if settings.edge_weight:
+        inputs["edge_weight"][::5] = 0.0
+    if settings.edge_bias:
+        inputs["edge_bias"][torch.rand(edges) < 0.3] = -torch.inf
     if settings.temperature < 1:
         # The rounding of large scores, in whatever order, would hide all other errors.
         for name in inputs.keys() & {"att_src", "att_dst"}:
@@ -116,6 +135,7 @@ NAMES = {
     "gat": ("z", "att_src", "att_dst", "z_dst", "edge_score", "theta"),
     "gatv2": ("z_src", "z_dst", "att", "edge", "edge_x", "edge_map", "theta"),
 }
+NAMES = {kind: (*names, "edge_weight", "edge_bias") for kind, names in NAMES.items()}
 
 
 def padded(kind: str, arguments: Any) -> tuple[Any, ...]:
@@ -152,15 +172,28 @@ def results(
     return found
 
 
+def by_torch(kind: str) -> Callable[..., Any]:
+    """The reference of an attention, called with its inputs, slope, rate and seed."""
+
+    def call(graph: Graph, *arguments: Any) -> Any:
+        *inputs, slope, dropout, seed = arguments
+        every = padded(kind, inputs)
+        return registered(kind).by_reference(graph, every, (slope,), dropout, seed)
+
+    return call
+
+
 def by_kernel(kind: str, weights: bool) -> Callable[..., Any]:
     """The entry point as `results` calls a reference."""
 
     def call(graph: Graph, *arguments: Any) -> Any:
-        *inputs, slope, dropout, seed = arguments
+        *inputs, edge_weight, edge_bias, slope, dropout, seed = arguments
         return ops.attend(
             kind,
             graph,
             *inputs,
+            edge_weight=edge_weight,
+            edge_bias=edge_bias,
             negative_slope=slope,
             dropout=dropout,
             dropout_seed=seed,
@@ -195,17 +228,17 @@ def _error_of_torch(
     seed: Tensor,
 ) -> Tensor:
     """The largest error of a result by PyTorch for eight drawn directions."""
-    errors, by_torch = [], getattr(reference, kind)
+    errors, call = [], by_torch(kind)
     exact_inputs = {name: x.double() for name, x in inputs.items()}
     _, heads, channels = next(iter(inputs.values())).shape
     for _ in range(8):
         incoming = (
             torch.randn(graph.num_dst, heads, channels).to(graph.device),
-            torch.randn(graph.src.numel(), heads).to(graph.device),
+            torch.randn(graph.num_all_edges, heads).to(graph.device),
         )
         rest = (graph, inputs, settings, seed, incoming)
-        same = results(kind, by_torch, *rest)
-        exact = results(kind, by_torch, graph, exact_inputs, settings, seed, incoming)
+        same = results(kind, call, *rest)
+        exact = results(kind, call, graph, exact_inputs, settings, seed, incoming)
         errors.append((same[name].double() - exact[name]).abs().max())
     return torch.stack(errors).max()
 
@@ -224,7 +257,7 @@ def compare(
     seed = torch.randint(-(2**63), 2**63 - 1, (heads,))
     incoming = (
         torch.randn(graph.num_dst, heads, channels),
-        torch.randn(graph.src.numel(), heads),
+        torch.randn(graph.num_all_edges, heads),
     )
     where = torch.device({"cpu": "cpu", "gpu": "cuda"}[backend])
     on = graph.to(where)
@@ -233,11 +266,11 @@ def compare(
     given = in_order(kind, inputs)
     assert ops.explain(on, given[0], *given[1:], attention=kind).backend == backend
 
-    by_torch = getattr(reference, kind)
+    call = by_torch(kind)
     fast = results(kind, by_kernel(kind, settings.weights), on, inputs, *rest)
-    same = results(kind, by_torch, on, inputs, *rest)
+    same = results(kind, call, on, inputs, *rest)
     exact_inputs = {name: x.double() for name, x in inputs.items()}
-    exact = results(kind, by_torch, on, exact_inputs, *rest)
+    exact = results(kind, call, on, exact_inputs, *rest)
     assert fast.keys() == same.keys() == exact.keys()
     for name, truth in exact.items():
         assert fast[name].dtype == same[name].dtype, name

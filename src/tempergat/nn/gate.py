@@ -140,6 +140,8 @@ class FeatureGate:
         bias: Tensor | None = None,
         *,
         mode: str | None = None,
+        edge_weight: Tensor | None = None,
+        edge_bias: Tensor | None = None,
         dropout: float = 0.0,
         dropout_seed: Tensor | None = None,
         return_weights: bool = False,
@@ -155,6 +157,8 @@ class FeatureGate:
                 for no gate on the output.
             bias: What is added to every row after the gate, [width].
             mode: The `execution_mode`, where it is known.
+            edge_weight: A factor of each attention weight, [E] or [E, heads].
+            edge_bias: What is added to each logit, [E] or [E, heads].
             dropout: Rate of dropout on the attention weights.
             dropout_seed: One int64 seed per head, needed when ``dropout`` > 0.
             return_weights: Also return the attention weights.
@@ -174,6 +178,8 @@ class FeatureGate:
             gate_logit,
             bias,
             eager=mode == "eager",
+            edge_weight=edge_weight,
+            edge_bias=edge_bias,
             dropout=dropout,
             dropout_seed=dropout_seed,
             return_weights=return_weights,

@@ -3,7 +3,14 @@
 What other packages may use. `ops/README.md` has the mathematics.
 """
 
-from tempergat.ops.attention import attend, explain, gat, gatv2, register_attention
+from tempergat.ops.attention import (
+    attend,
+    dot_product,
+    explain,
+    gat,
+    gatv2,
+    register_attention,
+)
 from tempergat.ops.cache import tensor_cache
 from tempergat.ops.calls import Input
 from tempergat.ops.cpu.edges import group_by_target
@@ -60,6 +67,7 @@ __all__ = [
     "compile_ahead",
     "dense_linear",
     "divide_by_temperature",
+    "dot_product",
     "draw_seed",
     "execution_mode",
     "explain",

@@ -13,13 +13,16 @@ from torch import Tensor
 from tempergat.ops import attention_op, backend, cpu, reference
 from tempergat.ops.backend import Backend, Choice
 from tempergat.ops.calls import (
+    EDGE_INPUTS,
     Attention,
     Call,
     Expand,
     Input,
+    Logits,
     check_devices,
     check_dropout,
     check_inputs,
+    fit_edges,
 )
 from tempergat.ops.graph import Graph
 
@@ -30,7 +33,7 @@ def register_attention(
     name: str,
     *,
     inputs: Sequence[Input],
-    reference: Callable[..., tuple[Tensor, Tensor]],
+    reference: Callable[..., Logits],
     settings: dict[str, float] | None = None,
     backends: tuple[str, ...] = (),
     expand: Expand | None = None,
@@ -45,8 +48,9 @@ def register_attention(
         name: Its name.
         inputs: Its tensors, in order. The first is what is summed over the edges, of
             shape "SHC".
-        reference: Called as ``reference(graph, *inputs, *settings, dropout,
-            dropout_seed)``; returns the output [T, H, C] and the weights [E, H].
+        reference: Its formula, called as ``reference(graph, *inputs, *settings)``.
+            Returns the logits [E, H]; where an edge's message is not the first input
+            at its source, also what is summed for every edge, [E, H, C].
         settings: Its numbers by name, with their defaults.
         backends: The names of the backends with kernels for it.
         expand: Called as ``expand(*inputs)`` where no backend takes the inputs as they
@@ -94,8 +98,11 @@ def explain(
         attention: The name of the attention.
     """
     kind = registered(attention)
-    call = Call(attention, kind.backends, (z, *others), graph)
-    if len(call.tensors) == len(kind.inputs):
+    tensors = (z, *others)
+    if len(tensors) == len(kind.inputs) - len(EDGE_INPUTS):
+        tensors += (None,) * len(EDGE_INPUTS)
+    call = Call(attention, kind.backends, tensors, graph)
+    if len(tensors) == len(kind.inputs):
         call, _ = choose(kind, call)
     return backend.explain(call)
 
@@ -104,6 +111,8 @@ def attend(
     attention: str,
     graph: Graph,
     *inputs: Tensor | None,
+    edge_weight: Tensor | None = None,
+    edge_bias: Tensor | None = None,
     dropout: float = 0.0,
     dropout_seed: Tensor | None = None,
     return_weights: bool = False,
@@ -115,16 +124,20 @@ def attend(
         attention: Its name.
         graph: The graph; its self-loops are edges like all others.
         inputs: Its tensors, in the order of its registration.
+        edge_weight: A factor of each attention weight after the softmax, in the
+            graph's edge order, [edges] or [edges, heads].
+        edge_bias: What is added to each logit, likewise; minus infinity masks an edge.
         dropout: Rate of dropout on the attention weights.
         dropout_seed: One int64 seed per head, needed when ``dropout`` > 0.
-        return_weights: Also return the weights (after dropout), [edges, heads].
+        return_weights: Also return the weights (after dropout and edge_weight),
+            [edges, heads].
         settings: Its numbers by name, such as ``negative_slope``.
 
     Raises:
         ValueError: If there is no such attention, or an argument does not fit it.
     """
     kind = registered(attention)
-    expected = [spec.name for spec in kind.inputs]
+    expected = [spec.name for spec in kind.inputs[: -len(EDGE_INPUTS)]]
     if len(inputs) > len(expected):
         raise ValueError(f"{attention} takes {', '.join(expected)}, got {len(inputs)}")
     unknown = settings.keys() - kind.settings.keys()
@@ -133,7 +146,7 @@ def attend(
             f"{attention} has no setting {', '.join(sorted(unknown))}; it has "
             f"{', '.join(kind.settings) or 'none'}"
         )
-    given = (*inputs, *[None] * (len(expected) - len(inputs)))
+    given = (*inputs, *[None] * (len(expected) - len(inputs)), edge_weight, edge_bias)
     numbers = tuple((kind.settings | settings).values())
     return attend_with(
         kind, graph, given, numbers, dropout, dropout_seed, return_weights
@@ -150,6 +163,8 @@ def gat(
     theta: Tensor | None = None,
     *,
     negative_slope: float = 0.2,
+    edge_weight: Tensor | None = None,
+    edge_bias: Tensor | None = None,
     dropout: float = 0.0,
     dropout_seed: Tensor | None = None,
     return_weights: bool = False,
@@ -167,11 +182,15 @@ def gat(
         edge_score: The edge's part over T, in the graph's edge order, [edges, heads].
         theta: Gives the temperature of all heads, 0-d, or of each, [heads]; None for 1.
         negative_slope: LeakyReLU's slope below zero.
+        edge_weight: A factor of each attention weight after the softmax, in the
+            graph's edge order, [edges] or [edges, heads].
+        edge_bias: What is added to each logit, likewise; minus infinity masks an edge.
         dropout: Rate of dropout on the attention weights.
         dropout_seed: One int64 seed per head, needed when ``dropout`` > 0.
-        return_weights: Also return the weights (after dropout), [edges, heads].
+        return_weights: Also return the weights (after dropout and edge_weight),
+            [edges, heads].
     """
-    inputs = (z, att_src, att_dst, z_dst, edge_score, theta)
+    inputs = (z, att_src, att_dst, z_dst, edge_score, theta, edge_weight, edge_bias)
     options = ((negative_slope,), dropout, dropout_seed, return_weights)
     return attend_with(GAT, graph, inputs, *options)
 
@@ -187,6 +206,8 @@ def gatv2(
     theta: Tensor | None = None,
     *,
     negative_slope: float = 0.2,
+    edge_weight: Tensor | None = None,
+    edge_bias: Tensor | None = None,
     dropout: float = 0.0,
     dropout_seed: Tensor | None = None,
     return_weights: bool = False,
@@ -211,13 +232,64 @@ def gatv2(
         edge_map: Their linear map, [heads, channels, features].
         theta: Gives the temperature of all heads, 0-d, or of each, [heads]; None for 1.
         negative_slope: LeakyReLU's slope below zero.
+        edge_weight: A factor of each attention weight after the softmax, in the
+            graph's edge order, [edges] or [edges, heads].
+        edge_bias: What is added to each logit, likewise; minus infinity masks an edge.
         dropout: Rate of dropout on the attention weights.
         dropout_seed: One int64 seed per head, needed when ``dropout`` > 0.
-        return_weights: Also return the weights (after dropout), [edges, heads].
+        return_weights: Also return the weights (after dropout and edge_weight),
+            [edges, heads].
     """
-    inputs = (z_src, z_dst, att, edge, edge_x, edge_map, theta)
+    edges = (edge_weight, edge_bias)
+    inputs = (z_src, z_dst, att, edge, edge_x, edge_map, theta, *edges)
     options = ((negative_slope,), dropout, dropout_seed, return_weights)
     return attend_with(GATV2, graph, inputs, *options)
+
+
+def dot_product(
+    graph: Graph,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    edge: Tensor | None = None,
+    edge_map: Tensor | None = None,
+    *,
+    temperature: Tensor | None = None,
+    scale: float | None = None,
+    edge_weight: Tensor | None = None,
+    edge_bias: Tensor | None = None,
+    dropout: float = 0.0,
+    dropout_seed: Tensor | None = None,
+    return_weights: bool = False,
+) -> tuple[Tensor, Tensor | None]:
+    """Scaled dot products: logits ``<q[i], k[j] + edge_map edge> scale / T``.
+
+    What is summed is ``v[j] + edge_map edge``, as in PyG's ``TransformerConv``. Kernels
+    never project an edge's features: they need memory for the features as given.
+
+    Args:
+        graph: The graph; its self-loops are edges like all others.
+        q: The targets' queries, [num_dst, heads, channels].
+        k: The sources' keys, [num_src, heads, channels]. Keys and values may be two
+            halves of one tensor's rows; then an edge is one read.
+        v: The sources' values, [num_src, heads, channels].
+        edge: The edges' features, in the graph's edge order, [edges, features].
+        edge_map: Their linear map, [heads, channels, features].
+        temperature: T of all heads, 0-d, or of each, [heads]; None for 1.
+        scale: A factor of the logits; None for ``channels ** -0.5``.
+        edge_weight: A factor of each attention weight after the softmax, in the
+            graph's edge order, [edges] or [edges, heads].
+        edge_bias: What is added to each logit, likewise; minus infinity masks an edge.
+        dropout: Rate of dropout on the attention weights.
+        dropout_seed: One int64 seed per head, needed when ``dropout`` > 0.
+        return_weights: Also return the weights (after dropout and edge_weight),
+            [edges, heads].
+    """
+    if scale is None:
+        scale = v.size(-1) ** -0.5
+    inputs = (v, k, q, edge, edge_map, temperature, edge_weight, edge_bias)
+    options = ((scale,), dropout, dropout_seed, return_weights)
+    return attend_with(DOT_PRODUCT, graph, inputs, *options)
 
 
 def attend_with(
@@ -230,7 +302,9 @@ def attend_with(
     return_weights: bool,
 ) -> tuple[Tensor, Tensor | None]:
     """`attend` with all inputs and settings of an attention, in their order."""
+    inputs = by_head(inputs)
     check_inputs(attention, graph, inputs)
+    inputs = fit_edges(attention, graph, inputs)
     z = inputs[0]
     assert z is not None
     if dropout != 0.0:
@@ -249,15 +323,33 @@ def attend_with(
     check_devices(graph, tensors)
     if cpu.NAME in attention.backends and z.device.type == "cpu":
         cpu.warn_without_kernels()
-    out, weights = attention.reference(graph, *inputs, *settings, dropout, dropout_seed)
+    out, weights = attention.by_reference(
+        graph, inputs, settings, dropout, dropout_seed
+    )
     return out, weights if return_weights else None
+
+
+def by_head(inputs: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
+    """The inputs, with one number per edge given to every head."""
+    *own, weight, bias = inputs
+    if weight is None and bias is None:
+        return inputs
+    z = own[0]
+    heads = z.size(1) if z is not None and z.dim() == 3 else 1
+    return *own, *[
+        x if x is None or x.dim() != 1 else x.unsqueeze(-1).expand(-1, heads)
+        for x in (weight, bias)
+    ]
 
 
 def choose(
     attention: Attention, call: Call, eager: bool = False
 ) -> tuple[Call, Backend | None]:
     """The backend that runs a call, and the call in a form that it takes."""
-    chosen, count = backend.find(call, eager), len(attention.inputs)
+    count = len(attention.inputs)
+    if any(x is not None for x in call.tensors[count - 2 : count]):
+        return call, None
+    chosen = backend.find(call, eager)
     if chosen is None and attention.expand is not None:
         inputs, rest = call.tensors[:count], call.tensors[count:]
         call = call._replace(tensors=(*attention.expand(*inputs), *rest))
@@ -272,14 +364,14 @@ def _project_edges(
     edge: Tensor | None,
     edge_x: Tensor | None,
     edge_map: Tensor | None,
-    theta: Tensor | None,
+    *others: Tensor | None,
 ) -> tuple[Tensor | None, ...]:
     """GATv2's inputs with projected edge features."""
     if edge_x is not None and edge_map is not None:
         dtype = torch.promote_types(edge_x.dtype, edge_map.dtype)
         projected = reference.project_edges(edge_x.to(dtype), edge_map.to(dtype))
         edge = projected if edge is None else edge + projected
-    return z_src, z_dst, att, edge, None, None, theta
+    return z_src, z_dst, att, edge, None, None, *others
 
 
 GAT = register_attention(
@@ -313,4 +405,17 @@ GATV2 = register_attention(
     settings={"negative_slope": 0.2},
     backends=("cpu", "gpu"),
     expand=_project_edges,
+)
+DOT_PRODUCT = register_attention(
+    "dot_product",
+    inputs=[
+        Input("value", "SHC"),
+        Input("key", "SHC"),
+        Input("query", "THC"),
+        Input("edge_x", "ED", optional=True, working=True),
+        Input("edge_map", "HCD", optional=True, working=True),
+        Input("temperature", "H", optional=True, working=True),
+    ],
+    reference=reference.dot_product,
+    settings={"scale": 1.0},
 )

@@ -18,7 +18,14 @@ import torch
 from torch import Tensor
 
 from tempergat.ops.backend import BACKENDS, Backend
-from tempergat.ops.calls import Attention, Backward, Forward, Input, working_dtype
+from tempergat.ops.calls import (
+    Attention,
+    Backward,
+    Forward,
+    Input,
+    sum_copies,
+    working_dtype,
+)
 from tempergat.ops.graph import Graph, Rows
 from tempergat.ops.registration import call, fold, register
 from tempergat.ops.second_derivative import (
@@ -52,6 +59,7 @@ def run(
         dropout_seed if dropout > 0.0 else None,
         *graph.by_target,
         *by_source,
+        graph.copies,
         *settings,
         dropout,
         return_weights,
@@ -133,10 +141,11 @@ def _schemas(attention: Attention) -> tuple[str, str]:
     results = ", ".join(["Tensor"] * (3 + len(attention.state)))
     state = "".join(f", Tensor state_{k}" for k in range(len(attention.state)))
     return (
-        f"{attention.forward_name}({inputs}, {edges}, {numbers}, bool weights)"
-        f" -> ({results})",
+        f"{attention.forward_name}({inputs}, {edges}, SymInt copies, {numbers}, "
+        f"bool weights) -> ({results})",
         f"{attention.backward_name}(Tensor dout, Tensor? dweights, {inputs}, "
-        f"Tensor out, Tensor lse{state}, {edges}, {numbers}) -> ({gradients})",
+        f"Tensor out, Tensor lse{state}, {edges}, SymInt copies, {numbers}, "
+        f"int wanted) -> ({gradients})",
     )
 
 
@@ -161,7 +170,9 @@ def _backward(backend: Backend, attention: Attention) -> Callable[..., Any]:
         gradients = backend.kernels(attention.name).backward(backward)
         inputs = backward.saved.inputs
         return tuple(
-            empty_gradient(x, spec, inputs[0]) if gradient is None else gradient
+            empty_gradient(x, spec, inputs[0])
+            if gradient is None
+            else sum_copies(gradient, x)
             for gradient, x, spec in zip(
                 gradients, inputs, attention.inputs, strict=True
             )
@@ -175,7 +186,8 @@ def _forward_shapes(attention: Attention) -> Callable[..., Any]:
         forward = Forward.of(attention, arguments)
         z_SHC, (pointer, other, *_) = forward.inputs[0], forward.by_target
         heads, channels = z_SHC.shape[1:]
-        targets, edges = pointer.size(0) - 1, other.size(0) if forward.weights else 0
+        targets = (pointer.size(0) - 1) * forward.copies
+        edges = other.size(0) * forward.copies if forward.weights else 0
         work = working_dtype(z_SHC.dtype)
         # Maximum and logarithm of the sum are apart on CUDA devices.
         lse = (targets, heads, 2) if z_SHC.is_cuda else (targets, heads)
@@ -213,13 +225,13 @@ def empty_gradient(x: Tensor | None, spec: Input, z_SHC: Tensor) -> Tensor:
 
 def _save(attention: Attention) -> Callable[..., None]:
     def save(ctx: Any, arguments: Any, output: Any) -> None:
-        inputs, seed, by_target, by_source, settings, dropout, _ = (
+        inputs, seed, by_target, by_source, copies, settings, dropout, _ = (
             attention.forward_arguments.split(arguments)
         )
         out, lse, _, *state = output
         ctx.mark_non_differentiable(lse, *state)
         ctx.set_materialize_grads(False)
-        ctx.numbers = (*settings, dropout)
+        ctx.numbers = (copies, *settings, dropout)
         # In the order of attention.saved_tensors.
         ctx.save_for_backward(*inputs, seed, out, lse, *state, *by_target, *by_source)
 
@@ -235,12 +247,18 @@ def _gradient(attention: Attention) -> Callable[..., Any]:
         inputs, _, out, *_ = attention.saved_tensors.split(saved)
         if dout is None:
             dout = torch.zeros_like(out)
-        gradients = call(attention.backward_name, dout, dweights, *saved, *ctx.numbers)
-        wanted = [
+        # A bit for each input: vmap does not pass lists on.
+        wanted = sum(
+            needed << k for k, needed in enumerate(ctx.needs_input_grad[: len(inputs)])
+        )
+        gradients = call(
+            attention.backward_name, dout, dweights, *saved, *ctx.numbers, wanted
+        )
+        results = [
             gradient if x is not None else None
             for gradient, x in zip(gradients, inputs, strict=True)
         ]
-        return (*wanted, *rest)
+        return (*results, *rest)
 
     return gradient
 

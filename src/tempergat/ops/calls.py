@@ -6,13 +6,14 @@ H heads, C channels per head, D features per edge.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from tempergat.ops import reference
 from tempergat.ops.graph import Graph, Rows
 from tempergat.ops.torch_internals import is_tracing
 
@@ -40,7 +41,9 @@ class Input(NamedTuple):
     Attributes:
         name: Its name in messages and in the op's schema.
         shape: A letter per dimension, such as "SHC". The inputs with the letter D are
-            given together or not at all. One of shape "H" may be a single number.
+            given together or not at all. One of shape "H" may be a single number. One
+            with the letter E first has the edges of all copies of a graph, or of one,
+            which then serve all.
         optional: Whether it may be None.
         working: Whether it is held in the working type, float32 or float64, in which
             logits and sums are computed; otherwise in the type the features have.
@@ -53,6 +56,15 @@ class Input(NamedTuple):
 
 
 Expand = Callable[..., tuple[Tensor | None, ...]]
+# What every attention takes after its own inputs: a factor of the attention weights,
+# and what is added to the logits.
+EDGE_INPUTS = (
+    Input("edge_weight", "EH", optional=True, working=True),
+    Input("edge_bias", "EH", optional=True, working=True),
+)
+# What a reference returns: the logits [E, H], or the logits and for every edge what is
+# summed [E, H, C].
+Logits = Tensor | tuple[Tensor, Tensor]
 
 
 class Attention:
@@ -61,8 +73,9 @@ class Attention:
     Args:
         name: Its name.
         inputs: Its tensors. The first is what is summed over the edges, of shape "SHC".
-        reference: Called as ``reference(graph, *inputs, *settings, dropout,
-            dropout_seed)``; returns the output [T, H, C] and the weights [E, H].
+            `EDGE_INPUTS` are added to them.
+        reference: Called as ``reference(graph, *inputs, *settings)`` with its own
+            inputs; returns `Logits`.
         settings: Its numbers, with their defaults.
         backends: The names of the backends with kernels for it: the modules
             ``tempergat.ops.<backend>.<name>``, with ``forward`` and ``backward``.
@@ -76,7 +89,7 @@ class Attention:
         self,
         name: str,
         inputs: tuple[Input, ...],
-        reference: Callable[..., tuple[Tensor, Tensor]],
+        reference: Callable[..., Logits],
         settings: dict[str, float],
         backends: tuple[str, ...],
         expand: Expand | None = None,
@@ -96,7 +109,7 @@ class Attention:
         self.name = name
         # The torch ops, if there are kernels.
         self.forward_name, self.backward_name = f"{name}_forward", f"{name}_backward"
-        self.inputs = inputs
+        self.inputs = inputs = (*inputs, *EDGE_INPUTS)
         self.reference = reference
         self.settings = settings
         self.backends = backends
@@ -116,6 +129,7 @@ class Attention:
             inputs=count,
             dropout_seed=None,
             **edges,
+            copies=None,
             settings=numbers,
             dropout=None,
             weights=None,
@@ -132,8 +146,34 @@ class Attention:
             dout=None,
             dweights=None,
             saved=self.saved_tensors.length,
+            copies=None,
             settings=numbers,
             dropout=None,
+            wanted=None,
+        )
+
+    def by_reference(
+        self,
+        graph: Graph,
+        inputs: Sequence[Tensor | None],
+        settings: Sequence[float],
+        dropout: float,
+        dropout_seed: Tensor | None,
+    ) -> tuple[Tensor, Tensor]:
+        """Output and weights in plain PyTorch, from all inputs."""
+        if graph.copies > 1:
+            inputs = [
+                _repeat_edges(x, spec, graph)
+                for x, spec in zip(inputs, self.inputs, strict=True)
+            ]
+        *own, edge_weight, edge_bias = inputs
+        found = self.reference(graph, *own, *settings)
+        if isinstance(found, Tensor):
+            assert own[0] is not None
+            found = found, reference.at_source(graph, own[0])
+        logit, value = found
+        return reference.attend(
+            graph, logit, value, edge_weight, edge_bias, dropout, dropout_seed
         )
 
 
@@ -167,13 +207,15 @@ def _sizes_of(shape: str) -> Callable[[Any], tuple[int, ...]]:
 class Forward(NamedTuple):
     """A forward call as kernels take it.
 
-    ``by_source`` is None where no gradient is wanted.
+    ``by_source`` is None where no gradient is wanted. The rows are those of one of
+    ``copies`` copies of a graph; tensors of nodes have one copy after the other.
     """
 
     inputs: tuple[Any, ...]
     dropout_seed: Tensor | None
     by_target: Rows
     by_source: Rows | None
+    copies: int
     settings: tuple[float, ...]
     dropout: float
     weights: bool
@@ -211,21 +253,26 @@ class Backward(NamedTuple):
     """A backward call as kernels take it.
 
     ``dout`` is the gradient of the output, ``dweights`` that of the weights, if any.
+    ``wanted`` says of each input whether its gradient is asked for; one that is not
+    need not be computed where that saves time.
     """
 
     dout: Tensor
     dweights: Tensor | None
     saved: Saved
+    copies: int
     settings: tuple[float, ...]
     dropout: float
+    wanted: tuple[bool, ...]
 
     @classmethod
     def of(cls, attention: Attention, arguments: Any) -> Backward:
         """From the flat arguments of the torch op."""
-        dout, dweights, saved, settings, dropout = attention.backward_arguments.split(
+        dout, dweights, saved, *rest, bits = attention.backward_arguments.split(
             arguments
         )
-        return cls(dout, dweights, Saved.of(attention, saved), settings, dropout)
+        wanted = tuple(bool(bits >> k & 1) for k in range(len(attention.inputs)))
+        return cls(dout, dweights, Saved.of(attention, saved), *rest, wanted)
 
 
 def _rows(tensors: Any) -> Rows | None:
@@ -266,7 +313,7 @@ def check_inputs(
     sizes = {
         "S": graph.num_src,
         "T": graph.num_dst,
-        "E": graph.src.size(0),
+        "E": graph.num_all_edges,
         "H": heads,
         "C": channels,
     }
@@ -278,12 +325,56 @@ def check_inputs(
         if x is None:
             if spec.optional:
                 continue
-        elif x.shape == shape_of(sizes) or (spec.shape == "H" and x.dim() == 0):
+        elif (
+            x.shape == shape_of(sizes)
+            or (spec.shape == "H" and x.dim() == 0)
+            or _of_one_copy(x, spec, shape_of(sizes), graph.copies)
+        ):
             continue
         raise ValueError(
             f"{spec.name} must have shape {list(shape_of(sizes))}, to fit the "
             f"graph and the features, got {None if x is None else list(x.shape)}"
         )
+
+
+def _of_one_copy(x: Tensor, spec: Input, shape: tuple[int, ...], copies: int) -> bool:
+    """Whether x has the edges of one copy of a repeated graph."""
+    if copies == 1 or spec.shape[0] != "E":
+        return False
+    return x.shape[1:] == shape[1:] and x.size(0) * copies == shape[0]
+
+
+def fit_edges(
+    attention: Attention, graph: Graph, inputs: tuple[Tensor | None, ...]
+) -> tuple[Tensor | None, ...]:
+    """The inputs, with those of edges all of one copy of the graph, or all of every."""
+    if graph.copies == 1:
+        return inputs
+    sizes = {
+        x.size(0)
+        for x, spec in zip(inputs, attention.inputs, strict=True)
+        if x is not None and spec.shape[0] == "E"
+    }
+    if len(sizes) < 2:
+        return inputs
+    return tuple(
+        _repeat_edges(x, spec, graph)
+        for x, spec in zip(inputs, attention.inputs, strict=True)
+    )
+
+
+def _repeat_edges(x: Tensor | None, spec: Input, graph: Graph) -> Tensor | None:
+    """An input of edges for every copy of the graph; others as they are."""
+    if x is None or spec.shape[0] != "E" or x.size(0) == graph.num_all_edges:
+        return x
+    return x.repeat(graph.copies, *[1] * (x.dim() - 1))
+
+
+def sum_copies(gradient: Tensor, x: Tensor | None) -> Tensor:
+    """The gradient of an input whose edges serve all copies, from that of each."""
+    if x is None or gradient.dim() == 0 or gradient.size(0) == x.size(0):
+        return gradient
+    return gradient.view(-1, *x.shape).sum(0)
 
 
 def _common_width(attention: Attention, inputs: tuple[Tensor | None, ...]) -> int:

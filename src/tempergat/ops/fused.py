@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import Parameter
 
 from tempergat.ops import gpu
-from tempergat.ops.attention import attend_with, choose, registered
+from tempergat.ops.attention import attend_with, by_head, choose, registered
 from tempergat.ops.attention_op import converted
 from tempergat.ops.calls import (
     Attention,
@@ -27,6 +27,8 @@ from tempergat.ops.calls import (
     Saved,
     check_dropout,
     check_inputs,
+    fit_edges,
+    sum_copies,
 )
 from tempergat.ops.features.elementwise import sigmoid_gate
 from tempergat.ops.graph import Graph
@@ -78,6 +80,8 @@ def attend_and_gate(
     bias: Tensor | None,
     *,
     eager: bool,
+    edge_weight: Tensor | None = None,
+    edge_bias: Tensor | None = None,
     dropout: float,
     dropout_seed: Tensor | None,
     return_weights: bool,
@@ -88,11 +92,13 @@ def attend_and_gate(
     Args:
         attention: The name of a registered attention.
         graph: The graph.
-        inputs: All inputs of the attention, in order; None for those that are absent.
+        inputs: The attention's own inputs, in order; None for those that are absent.
         gate_logit: The gate before its sigmoid, [T, H * C]; None for no gate.
         bias: What is added to every row, [H * C].
         eager: Whether the calls run at once, without anything that records, transforms
             or watches them.
+        edge_weight: A factor of each attention weight, [E] or [E, H].
+        edge_bias: What is added to each logit, [E] or [E, H].
         dropout: Rate of dropout on the attention weights.
         dropout_seed: One int64 seed per head, needed when ``dropout`` > 0.
         return_weights: Whether the weights (after dropout) are wanted.
@@ -102,10 +108,13 @@ def attend_and_gate(
     numbers = tuple((kind.settings | settings).values())
     gradients = torch.is_grad_enabled()
     rest = (dropout, dropout_seed, return_weights, gradients)
+    inputs = by_head((*inputs, edge_weight, edge_bias))
     given = (*inputs, gate_logit, bias)
     if eager and _PLAIN_TYPES.issuperset(map(type, given)):
         z = inputs[0]
         check_inputs(kind, graph, inputs, traced=False)
+        inputs = fit_edges(kind, graph, inputs)
+        given = (*inputs, gate_logit, bias)
         assert z is not None
         if dropout != 0.0:
             check_dropout(dropout, dropout_seed, z.size(1))
@@ -173,6 +182,7 @@ def _forward(
             options.seed if dropout > 0.0 else None,
             graph.by_target,
             by_source,
+            graph.copies,
             options.settings,
             dropout,
             options.return_weights,
@@ -258,8 +268,15 @@ class _Fused(SingleLevelFunction):  # type: ignore[misc]
             dlogit, dattended = gates.backward(dout, dtotal, gate_logit, flat)
         if ctx.needs_input_grad[2] and dbias is None:
             dbias = dout.sum(0)
+        wanted = ctx.needs_input_grad[3:]
         call = Backward(
-            dattended.view(attended.shape), dweights, kept, options.settings, dropout
+            dattended.view(attended.shape),
+            dweights,
+            kept,
+            graph.copies,
+            options.settings,
+            dropout,
+            wanted,
         )
         gradients = kernels.backward(call, **table)
         return (
@@ -267,9 +284,7 @@ class _Fused(SingleLevelFunction):  # type: ignore[misc]
             dlogit,
             dbias if ctx.needs_input_grad[2] else None,
             *[
-                gradient if needed else None
-                for gradient, needed in zip(
-                    gradients, ctx.needs_input_grad[3:], strict=True
-                )
+                sum_copies(gradient, x) if needed else None
+                for gradient, x, needed in zip(gradients, inputs, wanted, strict=True)
             ],
         )

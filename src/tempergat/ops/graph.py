@@ -68,6 +68,8 @@ class Graph:
     src: Tensor
     dst: Tensor
     edge_id: Tensor
+    # How often the graph stands side by side with itself; see `repeat`.
+    copies = 1
     # In a CUDA graph of sampled training: how many sources and targets the batch has,
     # 0-d tensors. Rows after them have no edges.
     in_use: tuple[Tensor, Tensor] | None = None
@@ -138,6 +140,39 @@ class Graph:
         self._by_target = Rows(*grouped.by_target)
         if both:
             self._by_source = Rows(*grouped.by_source)
+
+    @classmethod
+    def from_csr(cls, rowptr: Tensor, col: Tensor, num_src: int) -> Graph:
+        """The graph of edges that are grouped by target already; nothing is sorted.
+
+        Args:
+            rowptr: Where the edges of each target begin and end, [num_dst + 1].
+            col: The source of every edge, [E]; the graph's edges have this order.
+            num_src: Number of source nodes.
+
+        Raises:
+            ValueError: The two do not describe a graph of so many sources.
+        """
+        counts = rowptr.diff()
+        if rowptr.dim() != 1 or col.dim() != 1 or rowptr.size(0) == 0:
+            raise ValueError(
+                f"rowptr and col must have one dimension, rowptr at least one entry; "
+                f"got {list(rowptr.shape)} and {list(col.shape)}"
+            )
+        if rowptr[0] != 0 or rowptr[-1] != col.size(0) or bool((counts < 0).any()):
+            raise ValueError(
+                f"rowptr must rise from 0 to the number of edges, {col.size(0)}; it "
+                f"goes from {int(rowptr[0])} to {int(rowptr[-1])}"
+            )
+        sizes = (num_src, rowptr.size(0) - 1)
+        dtype = torch.int32 if max(*sizes, col.size(0)) < 2**31 else torch.int64
+        rows = torch.arange(sizes[1], device=col.device)
+        dst = rows.repeat_interleave(counts, output_size=col.size(0))
+        _check_range(torch.stack([col.long(), dst]), *sizes)
+        src, edge_id = col.to(dtype, copy=True), torch.arange(col.size(0), dtype=dtype)
+        edge_id = edge_id.to(col.device)
+        by_target = Rows(rowptr.to(dtype, copy=True), src, edge_id, edge_id)
+        return cls.ready(src, dst.to(dtype), edge_id, sizes, by_target=by_target)
 
     @classmethod
     def of_rows(cls, by_target: Rows, num_src: int) -> Graph:
@@ -212,6 +247,19 @@ class Graph:
         self.src = torch.cat([self.src, loops])
         self.dst = torch.cat([self.dst, loops])
         self.edge_id = torch.cat([self.edge_id, loops + self.num_edges])
+
+    def repeat(self, copies: int) -> Graph:
+        """So many copies of the graph side by side, for many sets of features at once.
+
+        Nodes and edges of copy c come after those of copy c - 1. Kernels read the rows
+        of this graph for each copy; nothing is copied or sorted.
+        """
+        return self if copies == 1 else RepeatedGraph(self, copies)
+
+    @property
+    def num_all_edges(self) -> int:
+        """The number of edges, added self-loops included."""
+        return self.src.size(0)
 
     @property
     def num_loops(self) -> int:
@@ -290,6 +338,72 @@ class Graph:
         )
         loops = ", self_loops=True" if self.self_loops else ""
         return f"Graph(num_nodes={size}, num_edges={self.num_edges}{loops})"
+
+
+class RepeatedGraph(Graph):
+    """Copies of a graph side by side, made by `Graph.repeat`.
+
+    ``by_target`` and ``by_source`` are the rows of one copy.
+    """
+
+    def __init__(self, one: Graph, copies: int) -> None:
+        self.one = one
+        self.copies = copies
+        self.num_src, self.num_dst = copies * one.num_src, copies * one.num_dst
+        self.num_edges = copies * one.num_edges
+        self.self_loops, self.padded = one.self_loops, one.padded
+        self.index_dtype = one.index_dtype
+
+    @property
+    def src(self) -> Tensor:  # type: ignore[override]
+        """The source of every edge, written out."""
+        return self._of_copies(self.one.src, self.one.num_src)
+
+    @property
+    def dst(self) -> Tensor:  # type: ignore[override]
+        """The target of every edge, written out."""
+        dst = self._of_copies(self.one.dst, self.one.num_dst)
+        if self.padded:
+            # A padded edge belongs to no row of any copy.
+            dst = torch.where(
+                self._of_copies(self.one.dst, 0) == self.one.num_dst, self.num_dst, dst
+            )
+        return dst
+
+    @property
+    def edge_id(self) -> Tensor:  # type: ignore[override]
+        """The identity of every edge; kernels put the copy's number into the seed."""
+        return self._of_copies(self.one.edge_id, 2**32)
+
+    def _of_copies(self, x: Tensor, step: int) -> Tensor:
+        """x for every copy, larger by ``step`` in each."""
+        first = torch.arange(self.copies, device=x.device) * step
+        return (x.long() + first.unsqueeze(-1)).flatten()
+
+    @property
+    def num_all_edges(self) -> int:
+        return self.copies * self.one.num_all_edges
+
+    @property
+    def device(self) -> torch.device:
+        return self.one.device
+
+    @property
+    def by_target(self) -> Rows:
+        return self.one.by_target
+
+    @property
+    def by_source(self) -> Rows:
+        return self.one.by_source
+
+    def to(self, device: torch.device | str) -> Graph:
+        return self.one.to(device).repeat(self.copies)
+
+    def with_self_loops(self) -> Graph:
+        return self.one.with_self_loops().repeat(self.copies)
+
+    def __repr__(self) -> str:
+        return f"{self.one!r}.repeat({self.copies})"
 
 
 def _flatten(graph: Graph) -> tuple[list[Any], Any]:

@@ -25,9 +25,7 @@ def gat(
     edge_score_EH: Tensor | None,
     theta_H: Tensor | None,
     negative_slope: float,
-    dropout: float,
-    dropout_seed_H: Tensor | None,
-) -> tuple[Tensor, Tensor]:
+) -> Tensor:
     """GAT: ``e = leaky(<att_src, z[j]> / T + <att_dst, z_dst[i]> / T + edge_score)``.
 
     Without ``z_dst`` the targets are the first of the sources.
@@ -38,8 +36,7 @@ def gat(
         u_EH = u_EH + at_target(graph, _score(z_dst_THC, att_dst_HC, theta_H))
     if edge_score_EH is not None:
         u_EH = u_EH + edge_score_EH
-    logit_EH = F.leaky_relu(u_EH, negative_slope)
-    return attend_by_logits(graph, logit_EH, z_SHC, dropout, dropout_seed_H)
+    return F.leaky_relu(u_EH, negative_slope)
 
 
 def _score(z_NHC: Tensor, att_HC: Tensor, theta_H: Tensor | None) -> Tensor:
@@ -58,9 +55,7 @@ def gatv2(
     edge_map_HCD: Tensor | None,
     theta_H: Tensor | None,
     negative_slope: float,
-    dropout: float,
-    dropout_seed_H: Tensor | None,
-) -> tuple[Tensor, Tensor]:
+) -> Tensor:
     """GATv2: ``e = <att, leaky(z_src[j] + z_dst[i] + edge + edge_map edge_x)> / T``."""
     att_HC = divide_by_temperature(att_HC, theta_H)
     v_EHC = at_source(graph, z_src_SHC).to(att_HC.dtype)
@@ -69,8 +64,32 @@ def gatv2(
         v_EHC = v_EHC + edge_EHC
     if edge_x_ED is not None and edge_map_HCD is not None:
         v_EHC = v_EHC + project_edges(edge_x_ED, edge_map_HCD)
-    logit_EH = (F.leaky_relu(v_EHC, negative_slope) * att_HC).sum(-1)
-    return attend_by_logits(graph, logit_EH, z_src_SHC, dropout, dropout_seed_H)
+    return (F.leaky_relu(v_EHC, negative_slope) * att_HC).sum(-1)
+
+
+def dot_product(
+    graph: Graph,
+    value_SHC: Tensor,
+    key_SHC: Tensor,
+    query_THC: Tensor,
+    edge_x_ED: Tensor | None,
+    edge_map_HCD: Tensor | None,
+    temperature_H: Tensor | None,
+    scale: float,
+) -> tuple[Tensor, Tensor]:
+    """Dot products: ``e = <query[i], key[j] + edge> scale / T``, of ``value[j] + edge``.
+
+    ``edge`` is ``edge_map edge_x``. Returns the logits and what is summed for each edge.
+    """
+    key_EHC, value_EHC = at_source(graph, key_SHC), at_source(graph, value_SHC)
+    if edge_x_ED is not None and edge_map_HCD is not None:
+        edge_EHC = project_edges(edge_x_ED, edge_map_HCD).to(value_EHC.dtype)
+        key_EHC, value_EHC = key_EHC + edge_EHC, value_EHC + edge_EHC
+    query_EHC = at_least_float32(at_target(graph, query_THC))
+    logit_EH = (query_EHC * key_EHC).sum(-1) * scale
+    if temperature_H is not None:
+        logit_EH = logit_EH / temperature_H
+    return logit_EH, value_EHC
 
 
 def temperature_of(theta: Tensor) -> Tensor:
@@ -118,14 +137,19 @@ def at_target(graph: Graph, x_T: Tensor) -> Tensor:
 
 
 def softmax_by_target(graph: Graph, logit_EH: Tensor) -> Tensor:
-    """Softmax of the logits over the edges of each target."""
+    """Softmax of the logits over the edges of each target.
+
+    A logit of minus infinity has weight 0, even where a target has no other.
+    """
     rows = graph.num_dst + 1
     with torch.no_grad():
         max_TH = logit_EH.new_full((rows, *logit_EH.shape[1:]), -torch.inf)
         index = _target_of_values(graph, logit_EH)
         max_TH = max_TH.scatter_reduce(0, index, logit_EH, "amax")
+        max_TH = max_TH.masked_fill(max_TH == -torch.inf, 0.0)
     weight_EH = (logit_EH - max_TH.index_select(0, graph.dst)).exp()
     total_TH = sum_by_target(graph, weight_EH)
+    total_TH = total_TH.masked_fill(total_TH == 0.0, 1.0)
     return weight_EH / total_TH.index_select(0, graph.dst)
 
 
@@ -144,18 +168,23 @@ def _target_of_values(graph: Graph, x_E: Tensor) -> Tensor:
     return graph.dst.long().view(-1, *[1] * (x_E.dim() - 1)).expand_as(x_E)
 
 
-def attend_by_logits(
+def attend(
     graph: Graph,
     logit_EH: Tensor,
-    z_SHC: Tensor,
+    value_EHC: Tensor,
+    edge_weight_EH: Tensor | None,
+    edge_bias_EH: Tensor | None,
     dropout: float,
     dropout_seed_H: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
     """What every attention does with its logits: softmax, dropout, weighted sum.
 
     Returns:
-        The output [T, H, C] in the type of z, and the weights after dropout [E, H].
+        The output [T, H, C] in the type of the values, and the weights [E, H], after
+        dropout and times ``edge_weight``.
     """
+    if edge_bias_EH is not None:
+        logit_EH = logit_EH + edge_bias_EH
     weight_EH = softmax_by_target(graph, logit_EH)
     if dropout > 0.0:
         assert dropout_seed_H is not None
@@ -163,6 +192,8 @@ def attend_by_logits(
         weight_EH = weight_EH * keep_factor(
             dropout_seed_H, edge_id_E1, dropout, weight_EH.dtype
         )
-    message_EHC = weight_EH.unsqueeze(-1) * at_source(graph, z_SHC)
+    if edge_weight_EH is not None:
+        weight_EH = weight_EH * edge_weight_EH
+    message_EHC = weight_EH.unsqueeze(-1) * value_EHC
     out_THC = sum_by_target(graph, message_EHC)[: graph.num_dst]
-    return out_THC.to(z_SHC.dtype), weight_EH
+    return out_THC.to(value_EHC.dtype), weight_EH

@@ -22,12 +22,12 @@ def save_for_second_derivative(attention: Attention) -> Callable[..., None]:
     """What the backward op saves; autograd asks only if its results have gradients."""
 
     def save(ctx: Any, arguments: Any, output: Any) -> None:
-        dout, dweights, saved, settings, dropout = attention.backward_arguments.split(
-            arguments
+        dout, dweights, saved, copies, settings, dropout, _ = (
+            attention.backward_arguments.split(arguments)
         )
         inputs, seed, _, _, _, by_target, _ = attention.saved_tensors.split(saved)
         ctx.set_materialize_grads(False)
-        ctx.settings, ctx.dropout = settings, dropout
+        ctx.copies, ctx.settings, ctx.dropout = copies, settings, dropout
         ctx.save_for_backward(dout, dweights, seed, *by_target, *inputs)
 
     return save
@@ -40,7 +40,8 @@ def second_derivative(attention: Attention) -> Callable[..., Any]:
     def gradient(ctx: Any, *cotangents: Any) -> Any:
         dout, dweights, seed, *rest = ctx.saved_tensors
         rows, inputs = rest[: len(Rows._fields)], rest[len(Rows._fields) :]
-        graph = Graph.of_rows(Rows(*rows), inputs[0].size(0))
+        num_src = inputs[0].size(0) // ctx.copies
+        graph = Graph.of_rows(Rows(*rows), num_src).repeat(ctx.copies)
         places = [k for k, x in enumerate(inputs) if x is not None]
         given = [inputs[k] for k in places]
 
@@ -48,7 +49,7 @@ def second_derivative(attention: Attention) -> Callable[..., Any]:
             every: list[Tensor | None] = [None] * len(inputs)
             for k, x in zip(places, given, strict=True):
                 every[k] = x
-            both = attention.reference(graph, *every, *ctx.settings, ctx.dropout, seed)
+            both = attention.by_reference(graph, every, ctx.settings, ctx.dropout, seed)
             return both if dweights is not None else both[:1]
 
         def first_derivative(upstream: tuple[Tensor, ...], *given: Tensor) -> Any:

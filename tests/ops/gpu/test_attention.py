@@ -13,13 +13,14 @@ from torch.func import functional_call, grad, vmap
 from torch.utils.checkpoint import checkpoint
 
 from tempergat import ops
-from tempergat.ops import Graph, Rows, backend, reference
+from tempergat.ops import Graph, Rows, backend
 from tempergat.ops.gpu import schedule as gpu_schedule
 from tempergat.ops.random import keep_mask
 from tests.support.attention_cases import (
     GRAPHS,
     Settings,
     by_kernel,
+    by_torch,
     compare,
     in_order,
     make_inputs,
@@ -59,12 +60,12 @@ def compare_in_precision(
     )
     rest = (options, seed, incoming)
 
-    by_torch = getattr(reference, kind)
+    call = by_torch(kind)
     fast = results(kind, by_kernel(kind, options.weights), graph, inputs, *rest)
     rounded = {name: x.to(dtype) for name, x in inputs.items()}
-    same = results(kind, by_torch, graph, rounded, *rest)
+    same = results(kind, call, graph, rounded, *rest)
     exact = {name: x.double() for name, x in inputs.items()}
-    for name, truth in results(kind, by_torch, graph, exact, *rest).items():
+    for name, truth in results(kind, call, graph, exact, *rest).items():
         if truth.numel() == 0:
             continue
         error = (fast[name].double() - truth).abs().max()
@@ -448,7 +449,7 @@ def test_one_float64_argument_is_served_by_the_reference(kind: str, wide: int) -
     assert "float64" in choice.refused["gpu"]
     out, _ = getattr(ops, kind)(graph, *arguments)
     given = padded(kind, arguments)
-    expected, _ = getattr(reference, kind)(graph, *given, 0.2, 0.0, None)
+    expected, _ = by_torch(kind)(graph, *given, 0.2, 0.0, None)
     # The reference adds on CUDA in any order.
     torch.testing.assert_close(out, expected)
 
@@ -461,7 +462,7 @@ def test_second_derivatives_are_those_of_the_reference(kind: str) -> None:
 
     def plain(z: Tensor) -> Tensor:
         given = padded(kind, [z, *arguments[1:]])
-        return getattr(reference, kind)(graph, *given, 0.2, 0.5, seeds)[0]
+        return by_torch(kind)(graph, *given, 0.2, 0.5, seeds)[0]
 
     def fused(z: Tensor) -> Tensor:
         return run(kind, graph, [z, *arguments[1:]], dropout=0.5, dropout_seed=seeds)

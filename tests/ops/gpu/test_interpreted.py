@@ -11,12 +11,12 @@ from tests.support.interpreted import run_interpreted
 PROGRAM = """
 import sys
 import torch
-from tempergat.ops import gpu, reference
+from tempergat.ops import gpu
 from tempergat.ops.calls import Backward, Forward, Saved
 from tempergat.ops.gpu import gatv2
 from tempergat.ops.gpu import schedule as gpu_schedule
 from tests.support.attention_cases import (
-    GRAPHS, NAMES, Settings, in_order, make_inputs, results, scale_of)
+    GRAPHS, NAMES, Settings, by_torch, in_order, make_inputs, results, scale_of)
 
 # Rows are cut, and programs serve several items, even on graphs this small.
 gpu_schedule.LONGEST = gpu_schedule.LONGEST_OF_SMALL = 8
@@ -35,8 +35,8 @@ inputs = make_inputs(kind, graph, heads, channels, torch.float32, options)
 seed = torch.randint(-(2**63), 2**63 - 1, (heads,))
 shape = (graph.num_dst, heads, channels)
 incoming = torch.randn(shape), torch.randn(graph.src.numel(), heads)
-truth, by_torch = (
-    results(kind, getattr(reference, kind), graph,
+truth, same = (
+    results(kind, by_torch(kind), graph,
             {k: v.to(dtype) for k, v in inputs.items()}, options, seed, incoming)
     for dtype in (torch.float64, torch.float32))
 names = NAMES[kind]
@@ -44,16 +44,18 @@ arguments = tuple(in_order(kind, inputs))
 rows = (graph.by_target, graph.by_source)
 kernels = gpu.kernels(kind)
 out, lse, weights, *state = kernels.forward(
-    Forward(arguments, seed, *rows, (0.2,), 0.3, True))
+    Forward(arguments, seed, *rows, 1, (0.2,), 0.3, True))
 saved = Saved(arguments, seed, out, lse, tuple(state), *rows)
-gradients = kernels.backward(Backward(*incoming, saved, (0.2,), 0.3))
+wanted = (True,) * len(names)
+gradients = kernels.backward(
+    Backward(*incoming, saved, 1, (0.2,), 0.3, wanted))
 found = {"out": out, "weights": weights}
 found |= {"d" + n: g for n, g in zip(names, gradients) if n in inputs}
 assert found.keys() == truth.keys()
 for n, exact in truth.items():
     error = (found[n].double() - exact).abs().max()
     # At most twice that of PyTorch, as in tests/support/attention_cases.py.
-    allowed = 2 * (by_torch[n].double() - exact).abs().max()
+    allowed = 2 * (same[n].double() - exact).abs().max()
     scale = scale_of(n, truth, inputs)
     floor = 8 * torch.finfo(torch.float32).eps * scale
     assert error <= allowed + floor, (n, float(error))

@@ -5,13 +5,15 @@ from torch import Tensor, empty_like
 from tempergat.ops.calls import Backward, Forward
 from tempergat.ops.cpu import library
 from tempergat.ops.cpu.call import KernelCall
+from tempergat.ops.cpu.copies import each_copy
 from tempergat.ops.cpu.library import PLACE
 from tempergat.ops.reference import EPSILON
 
 
+@each_copy("gat")
 def forward(call: Forward) -> tuple[Tensor | None, ...]:
     """Output [T, H, C], log-sum-exp [T, H], weights [E, H] and the nodes' scores."""
-    z, att_src, att_dst, z_dst, edge_score, theta = call.inputs
+    z, att_src, att_dst, z_dst, edge_score, theta, *_ = call.inputs
     (slope,) = call.settings
     edges, dropout = (call.by_target, None), (call.dropout, call.dropout_seed)
     kernel = KernelCall(z, *edges, slope, *dropout)
@@ -23,10 +25,11 @@ def forward(call: Forward) -> tuple[Tensor | None, ...]:
     return *kernel.run_forward("gat_forward", call), score_src, score_dst
 
 
+@each_copy("gat")
 def backward(call: Backward) -> tuple[Tensor | None, ...]:
     """The gradients of all inputs; None where they are absent."""
     saved = call.saved
-    z, att_src, att_dst, z_dst, edge_score, theta = saved.inputs
+    z, att_src, att_dst, z_dst, edge_score, theta, *_ = saved.inputs
     (slope,) = call.settings
     edges = (saved.by_target, saved.by_source)
     kernel = KernelCall(z, *edges, slope, call.dropout, saved.dropout_seed)
@@ -49,7 +52,7 @@ def backward(call: Backward) -> tuple[Tensor | None, ...]:
     # Two numbers per head.
     kernel.add_records(saved.by_target, 2 * z.size(1) * att_src.element_size())
     library.library.run("gat_backward", kernel.values)
-    return dz, datt_src, datt_dst, dz_dst, dedge_score, dtheta
+    return dz, datt_src, datt_dst, dz_dst, dedge_score, dtheta, None, None
 
 
 def _add_scores(

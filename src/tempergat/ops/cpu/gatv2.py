@@ -7,12 +7,14 @@ from torch.nn.functional import softplus
 from tempergat.ops.calls import Backward, Forward
 from tempergat.ops.cpu import library
 from tempergat.ops.cpu.call import KernelCall
+from tempergat.ops.cpu.copies import each_copy
 from tempergat.ops.reference import EPSILON
 
 
+@each_copy("gatv2")
 def forward(call: Forward) -> tuple[Tensor | None, ...]:
     """Output [T, H, C], log-sum-exp [T, H] and weights [E, H]."""
-    z_src, z_dst, att, edge, edge_x, edge_map, theta = call.inputs
+    z_src, z_dst, att, edge, edge_x, edge_map, theta, *_ = call.inputs
     if theta is not None:
         att = att / _temperature(theta)
     (slope,) = call.settings
@@ -24,10 +26,11 @@ def forward(call: Forward) -> tuple[Tensor | None, ...]:
     return kernel.run_forward("gatv2_forward", call)
 
 
+@each_copy("gatv2")
 def backward(call: Backward) -> tuple[Tensor | None, ...]:
     """The gradients of all inputs; None where they are absent."""
     saved = call.saved
-    z_src, z_dst, att, edge, edge_x, edge_map, theta = saved.inputs
+    z_src, z_dst, att, edge, edge_x, edge_map, theta, *_ = saved.inputs
     temperature = None if theta is None else _temperature(theta)
     if temperature is not None:
         att = att / temperature
@@ -57,7 +60,7 @@ def backward(call: Backward) -> tuple[Tensor | None, ...]:
     library.library.run("gatv2_backward", kernel.values)
     if theta is not None and temperature is not None:
         datt, dtheta = _divide_backward(datt, att, theta, temperature)
-    return dz_src, dz_dst, datt, dedge, dedge_x, dedge_map, dtheta
+    return dz_src, dz_dst, datt, dedge, dedge_x, dedge_map, dtheta, None, None
 
 
 def _temperature(theta: Tensor) -> Tensor:

@@ -1,0 +1,48 @@
+"""Dot-product attention: its formula, and its edge features."""
+
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+
+from tempergat import Graph, ops
+
+NODES, HEADS, CHANNELS = 7, 2, 5
+
+
+def _all_pairs() -> Graph:
+    nodes = torch.arange(NODES)
+    return Graph(
+        torch.stack([nodes.repeat(NODES), nodes.repeat_interleave(NODES)]), NODES
+    )
+
+
+def test_on_all_pairs_it_is_torchs_own_attention() -> None:
+    q, k, v = torch.randn(3, NODES, HEADS, CHANNELS, dtype=torch.float64)
+    out, weights = ops.dot_product(_all_pairs(), q, k, v, return_weights=True)
+    expected = scaled_dot_product_attention(*(x.transpose(0, 1) for x in (q, k, v)))
+    torch.testing.assert_close(out, expected.transpose(0, 1))
+    assert weights is not None
+    total = weights.view(NODES, NODES, HEADS).sum(1)
+    torch.testing.assert_close(total, torch.ones_like(total))
+
+
+def test_edge_features_are_added_to_keys_and_values() -> None:
+    graph = _all_pairs()
+    q, k, v = torch.randn(3, NODES, HEADS, CHANNELS, dtype=torch.float64)
+    edge = torch.randn(NODES * NODES, 3, dtype=torch.float64)
+    edge_map = torch.randn(HEADS, CHANNELS, 3, dtype=torch.float64)
+    heat = torch.tensor([0.5, 2.0], dtype=torch.float64)
+    out, _ = ops.dot_product(graph, q, k, v, edge, edge_map, temperature=heat)
+    added = torch.einsum("ijd,hcd->ijhc", edge.view(NODES, NODES, 3), edge_map)
+    logit = torch.einsum("ihc,ijhc->ijh", q, k + added) * CHANNELS**-0.5 / heat
+    expected = torch.einsum("ijh,ijhc->ihc", logit.softmax(1), v + added)
+    torch.testing.assert_close(out, expected)
+
+
+def test_a_graph_from_csr_has_its_edges_in_that_order() -> None:
+    rowptr, col = torch.tensor([0, 2, 2, 5]), torch.tensor([3, 1, 0, 3, 2])
+    graph = Graph.from_csr(rowptr, col, 4)
+    assert graph.edge_index.tolist() == [[3, 1, 0, 3, 2], [0, 0, 2, 2, 2]]
+    q, (k, v) = torch.randn(3, 2, 4), torch.randn(2, 4, 2, 4)
+    out, _ = ops.dot_product(graph, q, k, v)
+    expected, _ = ops.dot_product(Graph(graph.edge_index, (4, 3)), q, k, v)
+    torch.testing.assert_close(out, expected)
