@@ -77,9 +77,9 @@ def dot_product(
     temperature_H: Tensor | None,
     scale: float,
 ) -> tuple[Tensor, Tensor]:
-    """Dot products: ``e = <query[i], key[j] + edge> scale / T``, of ``value[j] + edge``.
+    """Dot products: ``e = <query[i], key[j] + edge> scale / T``.
 
-    ``edge`` is ``edge_map edge_x``. Returns the logits and what is summed for each edge.
+    ``edge`` is ``edge_map edge_x``. Also returns what is summed, ``value[j] + edge``.
     """
     key_EHC, value_EHC = at_source(graph, key_SHC), at_source(graph, value_SHC)
     if edge_x_ED is not None and edge_map_HCD is not None:
