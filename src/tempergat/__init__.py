@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .data import load as load
     from .nn import TemperGATConv as TemperGATConv
     from .nn import TemperGATv2Conv as TemperGATv2Conv
+    from .nn import TemperTransformerConv as TemperTransformerConv
     from .nn import attention as attention
     from .nn import from_dgl as from_dgl
     from .nn import gate_penalty as gate_penalty

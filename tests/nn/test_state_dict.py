@@ -4,7 +4,12 @@ import pytest
 import torch
 from torch_geometric.nn import GATConv
 
-from tempergat.nn import TemperGATConv, TemperGATv2Conv, build_model
+from tempergat.nn import (
+    TemperGATConv,
+    TemperGATv2Conv,
+    TemperTransformerConv,
+    build_model,
+)
 
 GATE = ["lin_gate.weight", "lin_gate.bias"]
 PAIR_GATE = [
@@ -16,6 +21,11 @@ PAIR_GATE = [
 GAT = ["att_src", "att_dst", "bias"]
 GATV2 = ["att", "bias"]
 LINEAR_V2 = ["lin_l.weight", "lin_l.bias", "lin_r.weight", "lin_r.bias"]
+LINEAR_TRANSFORMER = [
+    f"lin_{name}.{part}"
+    for name in ("key", "query", "value", "skip")
+    for part in ("weight", "bias")
+]
 
 # As saved files have them, in their order.
 KEYS = {
@@ -63,6 +73,25 @@ KEYS = {
         TemperGATv2Conv(5, 4, temperature=None, gate=None),
         [*GATV2, *LINEAR_V2],
     ),
+    "transformer": (
+        TemperTransformerConv(5, 4),
+        ["theta", *LINEAR_TRANSFORMER, *GATE],
+    ),
+    "transformer, plain": (
+        TemperTransformerConv(5, 4, temperature=None, gate=None),
+        LINEAR_TRANSFORMER,
+    ),
+    "transformer, all": (
+        TemperTransformerConv(
+            (5, 3), 4, beta=True, edge_dim=3, bias=False, gate="first", qk_norm=True
+        ),
+        [
+            *("theta", "lin_key.weight", "lin_query.weight", "lin_value.weight"),
+            *("lin_edge.weight", "lin_skip.weight", "lin_beta.weight"),
+            *("norm_query.weight", "norm_key.weight"),
+            *PAIR_GATE,
+        ],
+    ),
     "gcn": (
         build_model("gcn", 5, 4, 3, num_layers=1, residual=True).convs[0],
         ["bias", "lin.weight", "res.weight"],
@@ -85,7 +114,9 @@ def test_parameters_have_the_names_that_optimizers_ask_for():
     assert [name for name in names if name.startswith("lin_gate")] == GATE
 
 
-@pytest.mark.parametrize("layer", [TemperGATConv, TemperGATv2Conv])
+@pytest.mark.parametrize(
+    "layer", [TemperGATConv, TemperGATv2Conv, TemperTransformerConv]
+)
 @pytest.mark.parametrize("strict", [True, False])
 def test_weights_of_a_gate_in_another_place_are_refused(layer, strict, tmp_path):
     post = torch.nn.Sequential(layer(5, 4, gate="post"))

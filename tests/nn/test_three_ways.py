@@ -6,11 +6,15 @@ import pytest
 import torch
 
 from tempergat import ops
-from tempergat.nn import TemperGATConv, TemperGATv2Conv
+from tempergat.nn import TemperGATConv, TemperGATv2Conv, TemperTransformerConv
 from tempergat.ops import backend
 from tempergat.ops.attention import registered
 
-LAYERS = {"gat": TemperGATConv, "gatv2": TemperGATv2Conv}
+LAYERS = {
+    "gat": TemperGATConv,
+    "gatv2": TemperGATv2Conv,
+    "dot_product": TemperTransformerConv,
+}
 COMBINATIONS = list(
     itertools.product(LAYERS, [None, "layer", "head"], [None, "post", "first"])
 )
@@ -18,8 +22,13 @@ OPTIONS = {
     "plain": {},
     "dropout": {"dropout": 0.4},
     "edge features": {"edge_dim": 3},
-    "no self-loops": {"add_self_loops": False},
     "reversed": {"flow": "target_to_source"},
+}
+OWN_OPTIONS = {"no self-loops": {"add_self_loops": False}}
+TRANSFORMER_OPTIONS = {
+    "gated skip": {"beta": True},
+    "no skip, mean of heads": {"root_weight": False, "concat": False},
+    "normalised": {"qk_norm": True},
 }
 X = torch.randn(12, 5, generator=torch.Generator().manual_seed(0))
 EDGES = torch.randint(0, 12, (2, 50), generator=torch.Generator().manual_seed(1))
@@ -52,16 +61,29 @@ def step(conv, edge_attr):
     (
         out * torch.arange(out.numel(), dtype=out.dtype).view_as(out).sin()
     ).sum().backward()
-    gradients = {name: p.grad.clone() for name, p in conv.named_parameters()}
+    gradients = {
+        name: p.grad.clone()
+        for name, p in conv.named_parameters()
+        # PyG's layer has a map of the root that it does not use without root_weight.
+        if p.grad is not None or getattr(conv, "root_weight", True)
+    }
     return {"out": out.detach(), "alpha": alpha.detach(), "x": x.grad, **gradients}
 
 
-@pytest.mark.parametrize(("backbone", "temperature", "gate"), COMBINATIONS)
-@pytest.mark.parametrize("options", OPTIONS)
+def options_of(backbone):
+    own = TRANSFORMER_OPTIONS if backbone == "dot_product" else OWN_OPTIONS
+    return OPTIONS | own
+
+
+@pytest.mark.parametrize(
+    ("backbone", "temperature", "gate", "options"),
+    [(*c, options) for c in COMBINATIONS for options in options_of(c[0])],
+)
 def test_the_three_ways_agree(backbone, temperature, gate, options, monkeypatch):
     torch.manual_seed(3)
+    given = options_of(backbone)[options]
     conv = LAYERS[backbone](
-        5, 4, heads=3, temperature=temperature, gate=gate, **OPTIONS[options]
+        5, 4, heads=3, temperature=temperature, gate=gate, **given
     ).double()
     edge_attr = EDGE_ATTR.double() if options == "edge features" else None
     found = {"fused": step(conv, edge_attr)}

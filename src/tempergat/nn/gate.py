@@ -207,15 +207,16 @@ class FeatureGate:
 
     def gate_features(
         self,
-        z: Sides[Tensor],
+        z: Sides[Any],
         x: Sides[Any],
         in_use: Tensor | None = None,
         mode: str | None = None,
-    ) -> Sides[Tensor]:
+    ) -> Sides[Any]:
         """Gates the projected features and records the mean gate.
 
         Args:
-            z: The projected features, [num_nodes, width].
+            z: The projected features, [num_nodes, width], or a tuple of several, such
+                as keys and values, that are all multiplied by the same gate.
             x: The layer's inputs, which the gate is computed from.
             in_use: How many rows there are, 0-d, if the last ones are padding; their
                 gate is 0 and does not count.
@@ -225,17 +226,20 @@ class FeatureGate:
         sums: list[Tensor | None] = []
         counts: list[int | Tensor] = []
 
-        def gate_side(logit_side: Tensor, z_side: Tensor) -> Tensor:
+        def gate_side(logit_side: Tensor, z_side: Any) -> Any:
+            parts = z_side if isinstance(z_side, tuple) else (z_side,)
             # The targets may be the first of the nodes that the gate was computed for.
-            if logit_side.size(0) > z_side.size(0):
-                logit_side = logit_side[: z_side.size(0)]
+            if logit_side.size(0) > parts[0].size(0):
+                logit_side = logit_side[: parts[0].size(0)]
             count = _close_padding(logit_side, in_use)
-            out, total = sigmoid_gate(logit_side, z_side)
+            out, totals = zip(
+                *(sigmoid_gate(logit_side, z) for z in parts), strict=True
+            )
             # A gate that both sides share counts once in the mean.
             if not (sums and logit.is_shared):
-                sums.append(total)
+                sums.append(totals[0])
                 counts.append(count)
-            return out
+            return out if isinstance(z_side, tuple) else out[0]
 
         gated = logit.map(gate_side, z)
         self.gate_means.record(sums, sum(counts), self.training, mode)

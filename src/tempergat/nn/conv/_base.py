@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -22,6 +22,7 @@ from tempergat.nn.conv._inputs import (
 from tempergat.nn.conv._messages import MessageLayer
 from tempergat.nn.gate import FeatureGate, GateKind, check_gate
 from tempergat.nn.projection import Features, NodeInputs, Sides, make_projection
+from tempergat.nn.skip import gated_skip
 from tempergat.nn.temperature import Temperature, TemperatureKind, check_temperature
 from tempergat.ops import (
     Graph,
@@ -30,15 +31,6 @@ from tempergat.ops import (
     execution_mode,
     fold_in,
 )
-
-# Shown by `repr` only where a layer differs from them.
-_DEFAULTS = {
-    "concat": True,
-    "dropout": 0.0,
-    "add_self_loops": True,
-    "edge_dim": None,
-    "residual": False,
-}
 
 
 class AttentionLayer(
@@ -63,6 +55,14 @@ class AttentionLayer(
 
     # The name of a registered attention.
     attention: str
+    # Shown by `repr` only where a layer differs from them.
+    shown: ClassVar[dict[str, Any]] = {
+        "concat": True,
+        "dropout": 0.0,
+        "add_self_loops": True,
+        "edge_dim": None,
+        "residual": False,
+    }
 
     def __init__(
         self,
@@ -71,17 +71,17 @@ class AttentionLayer(
         out_channels: int,
         heads: int,
         concat: bool,
-        negative_slope: float,
         dropout: float,
         add_self_loops: bool,
         edge_dim: int | None,
-        fill_value: float | Tensor | str,
-        residual: bool,
         temperature: TemperatureKind,
         init_temp: float,
         gate: GateKind,
         gate_bias_init: float,
         cache: bool,
+        negative_slope: float = 0.2,
+        fill_value: float | Tensor | str = "mean",
+        residual: bool = False,
         **kwargs: Any,
     ) -> None:
         check_count("out_channels", out_channels)
@@ -100,6 +100,7 @@ class AttentionLayer(
         self.edge_dim = edge_dim
         self.fill_value = fill_value
         self.residual = residual
+        self.lin_beta = None
         self.cache = cache
         # Registered by `_initialize`, after the parameters that PyG's layers have.
         self.temperature_kind, self.init_temp = temperature, init_temp
@@ -216,7 +217,7 @@ class AttentionLayer(
                 graph, edge_attr, self.fill_value, self.target_to_source
             )
 
-        res = self.res
+        res = self._skip_map()
         inputs = self._inputs(x, graph, lins, res, mode)
         residual = None
         if res is not None and inputs.dst is not None:
@@ -249,7 +250,7 @@ class AttentionLayer(
                 dropout=0.0 if seeds is None else self.dropout,
                 dropout_seed=seeds,
                 return_weights=return_weights,
-                negative_slope=self.negative_slope,
+                **self._settings(),
             )
         if by_messages or not ends_here:
             out = self._combine(out, residual)
@@ -325,12 +326,26 @@ class AttentionLayer(
             fewer = graph.num_dst < graph.num_src
             both = NodeInputs(x.src, mode, graph.num_dst if fewer else None)
             if both.joins:
-                both.multiply_all((lins.src, lins.dst, *self.gate_maps(), res))
+                both.multiply_all((*self._node_maps(), *self.gate_maps(), res))
             return Sides(both, both)
         dst = None if x.dst is None else NodeInputs(x.dst, mode)
         return Sides(NodeInputs(x.src, mode), dst)
 
-    def _split_heads(self, z: Tensor) -> Tensor:
+    def _node_maps(self) -> tuple[Linear | None, ...]:
+        """The linear maps of the nodes' features that give the attention's inputs."""
+        lins = self._projections()
+        return lins.src, lins.dst
+
+    def _skip_map(self) -> Linear | None:
+        """The linear map of the targets' features that is added to the output."""
+        res: Linear | None = self.res
+        return res
+
+    def _settings(self) -> dict[str, Any]:
+        """The attention's numbers by name."""
+        return {"negative_slope": self.negative_slope}
+
+    def _split_heads(self, z: Any) -> Any:
         return z.view(-1, self.heads, self.out_channels)
 
     def _head_seeds(self, given: Tensor | None, device: torch.device) -> Tensor | None:
@@ -347,7 +362,8 @@ class AttentionLayer(
             channels = out.size(1) // self.heads
             out = out.view(-1, self.heads, channels).mean(dim=1)
         if residual is not None:
-            out = out + residual
+            beta = self.lin_beta
+            out = out + residual if beta is None else gated_skip(out, residual, beta)
         if self.bias is not None:
             out = out + self.bias
         return out
@@ -359,10 +375,10 @@ class AttentionLayer(
         )
 
     def __repr__(self) -> str:
-        given = {name: getattr(self, name) for name in _DEFAULTS}
+        given = {name: getattr(self, name) for name in self.shown}
         shown = {
             "heads": self.heads,
-            **{name: x for name, x in given.items() if x != _DEFAULTS[name]},
+            **{name: x for name, x in given.items() if x != self.shown[name]},
             "temperature": self.temperature_kind,
             "gate": self.gate,
         }

@@ -1,0 +1,276 @@
+"""Dot-product attention with temperature and gate, as PyG's ``TransformerConv``."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from torch import Tensor, nn
+from torch_geometric.nn.dense.linear import Linear
+from torch_geometric.utils import softmax
+
+from tempergat.nn.conv._base import AttentionLayer
+from tempergat.nn.gate import GateKind
+from tempergat.nn.projection import Features, NodeInputs, Sides, is_plain
+from tempergat.nn.temperature import TemperatureKind
+from tempergat.ops import Graph, at_least_float32
+
+# Keys and values of the sources, queries of the targets.
+Parts = tuple[Tensor, ...]
+
+
+class TemperTransformerConv(AttentionLayer):
+    r"""A graph transformer with a learnable softmax temperature and a feature gate.
+
+    .. math::
+        e_{ij} = \frac{q_i^\top (k_j + W_e x_{ij})}{\sqrt{C}}, \qquad
+        \alpha_{ij} = \frac{\exp(e_{ij} / T)}{\sum_r \exp(e_{ir} / T)}, \qquad
+        h'_i = \left( \sum_j \alpha_{ij} (v_j + W_e x_{ij}) \right) \odot g_i + W_s h_i
+
+    with linear maps :math:`q_i, k_j, v_j` of the nodes' features, which have biases,
+    edge features :math:`x_{ij}`, :math:`C` channels per head,
+    :math:`T = \mathrm{softplus}(\theta) + 10^{-6}` and
+    :math:`g_i = \sigma(W_g h_i + b_g)`. With ``gate="first"`` the queries, keys and
+    values of a node are multiplied by its gate instead. Edge features are never
+    projected edge by edge. With ``temperature=None, gate=None`` it is PyG's
+    ``TransformerConv``, whose ``state_dict`` it loads.
+
+    Args:
+        in_channels: As in :class:`TemperGATConv`.
+        out_channels: Features per head.
+        heads: Number of attention heads.
+        concat: Concatenate the heads; otherwise average them.
+        beta: Whether a layer with ``root_weight`` learns, for every node, which share
+            of its output is the linear map of its own features; otherwise both are
+            added.
+        dropout: Dropout rate on the attention weights.
+        edge_dim: Features per edge, if there are any.
+        bias: Whether the maps of nodes have biases.
+        root_weight: Whether to add a linear map of the target's input. The layer adds
+            no self-loops: without it a node's output does not depend on its own
+            features other than through the attention weights and the gate.
+        temperature: As in :class:`TemperGATConv`.
+        init_temp: Initial value of a learnable temperature.
+        gate: ``"post"`` (on the aggregated output, before the root's map is added),
+            ``"first"`` (on queries, keys and values) or None.
+        gate_bias_init: Initial value of the gate's bias.
+        qk_norm: Whether queries and keys are divided by their root mean square in
+            every head, and multiplied by a learnable scale per channel, before a gate.
+        cache: As in :class:`TemperGATConv`.
+        **kwargs: Arguments of PyG's ``MessagePassing``.
+
+    Shapes:
+        As :class:`TemperGATConv`.
+    """
+
+    attention = "dot_product"
+    shown: ClassVar[dict[str, Any]] = {
+        "concat": True,
+        "beta": False,
+        "dropout": 0.0,
+        "edge_dim": None,
+        "root_weight": True,
+        "qk_norm": False,
+    }
+
+    def __init__(
+        self,
+        in_channels: int | tuple[int, int],
+        out_channels: int,
+        heads: int = 1,
+        concat: bool = True,
+        beta: bool = False,
+        dropout: float = 0.0,
+        edge_dim: int | None = None,
+        bias: bool = True,
+        root_weight: bool = True,
+        *,
+        temperature: TemperatureKind = "layer",
+        init_temp: float = 1.0,
+        gate: GateKind = "post",
+        gate_bias_init: float = 2.0,
+        qk_norm: bool = False,
+        cache: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        kwargs.setdefault("aggr", "add")
+        super().__init__(
+            in_channels=in_channels,
+            out_channels=out_channels,
+            heads=heads,
+            concat=concat,
+            dropout=dropout,
+            add_self_loops=False,
+            edge_dim=edge_dim,
+            temperature=temperature,
+            init_temp=init_temp,
+            gate=gate,
+            gate_bias_init=gate_bias_init,
+            cache=cache,
+            **kwargs,
+        )
+        self.beta = beta and root_weight
+        self.root_weight = root_weight
+        self.qk_norm = qk_norm
+        width = heads * out_channels
+        self.lin_key = Linear(self._side_channels(0), width, bias=bias)
+        self.lin_query = Linear(self._side_channels(1), width, bias=bias)
+        self.lin_value = Linear(self._side_channels(0), width, bias=bias)
+        if edge_dim is not None:
+            self.lin_edge = Linear(edge_dim, width, bias=False)
+        else:
+            self.register_module("lin_edge", None)
+        total = width if concat else out_channels
+        self.lin_skip = Linear(self._side_channels(1), total, bias=bias)
+        if self.beta:
+            self.lin_beta = Linear(3 * total, 1, bias=False)
+        self.register_parameter("bias", None)
+        if qk_norm:
+            self.norm_query = nn.RMSNorm(out_channels)
+            self.norm_key = nn.RMSNorm(out_channels)
+        self._initialize(share_gate=False)
+
+    def reset_shared_parameters(self) -> None:
+        super().reset_shared_parameters()
+        maps = (self.lin_key, self.lin_query, self.lin_value, self.lin_edge)
+        for lin in (*maps, self.lin_skip, self.lin_beta):
+            if lin is not None:
+                lin.reset_parameters()
+        if self.qk_norm:
+            self.norm_query.reset_parameters()
+            self.norm_key.reset_parameters()
+
+    def forward(
+        self,
+        x: Features | tuple[Features, Features],
+        edge_index: Any,
+        edge_attr: Tensor | None = None,
+        return_attention_weights: bool | None = None,
+        dropout_seed: Tensor | None = None,
+    ) -> Any:
+        """Runs the layer.
+
+        Args:
+            x: Node features, or a pair for source and target nodes.
+            edge_index: The edges, as in :meth:`TemperGATConv.forward`.
+            edge_attr: Edge features; needed if the layer has an ``edge_dim``.
+            return_attention_weights: Whether to return the edges and their attention
+                weights, after dropout, too.
+            dropout_seed: A 0-d int64 tensor that fixes the dropout mask; drawn from
+                torch's generator when absent.
+        """
+        return self._run(
+            x, None, edge_index, edge_attr, return_attention_weights, dropout_seed
+        )
+
+    def slow_path_reason(self) -> str | None:
+        reason = super().slow_path_reason()
+        lin = self.lin_edge
+        if reason is None and lin is not None and not is_plain(lin):
+            # The op takes edge features with their linear map.
+            return "lin_edge has hooks or is no plain linear map"
+        return reason
+
+    def _projections(self) -> Sides[Linear]:
+        return Sides(self.lin_key, self.lin_query)
+
+    def _node_maps(self) -> tuple[Linear | None, ...]:
+        return self.lin_key, self.lin_value, self.lin_query
+
+    def _skip_map(self) -> Linear | None:
+        return self.lin_skip if self.root_weight else None
+
+    def _project(self, inputs: Sides[NodeInputs], lins: Sides[Linear]) -> Sides[Parts]:
+        if inputs.dst is None:
+            raise ValueError(
+                "the queries need the target nodes' features, but x is (x_src, None); "
+                "pass both"
+            )
+        key, value = inputs.src.project_two(self.lin_key, self.lin_value)
+        query = inputs.dst.project_targets(self.lin_query)
+        if self.qk_norm:
+            key = self._normalize(self.norm_key, key)
+            query = self._normalize(self.norm_query, query)
+        return Sides((key, value), (query,))
+
+    def _normalize(self, norm: nn.Module, z: Tensor) -> Tensor:
+        """Divides every head by its root mean square."""
+        split: Tensor = norm(at_least_float32(self._split(z)))
+        return split.flatten(-2).to(z.dtype)
+
+    def _split_heads(self, parts: Parts) -> Parts:
+        return tuple(self._split(part) for part in parts)
+
+    def _split(self, z: Tensor) -> Tensor:
+        return z.view(-1, self.heads, self.out_channels)
+
+    def _settings(self) -> dict[str, Any]:
+        return {"scale": self.out_channels**-0.5}
+
+    def _attention_inputs(
+        self, graph: Graph, z: Sides[Parts], edge_attr: Tensor | None
+    ) -> tuple[Tensor | None, ...]:
+        key, value, query = self._parts(z, edge_attr)
+        edge_map = None
+        if edge_attr is not None:
+            weight = self.lin_edge.weight
+            edge_map = weight.view(self.heads, self.out_channels, -1)
+        return value, key, query, edge_attr, edge_map, self.temperature
+
+    def _parts(self, z: Sides[Parts], edge_attr: Tensor | None) -> Parts:
+        """Keys, values and queries, if there are edge features where they must be."""
+        if edge_attr is None and self.lin_edge is not None:
+            raise ValueError(
+                f"the layer was made with edge_dim={self.edge_dim}, but edge_attr was "
+                f"not given; pass it, or make the layer without edge_dim"
+            )
+        assert z.dst is not None
+        return *z.src, *z.dst
+
+    def _attend_by_messages(
+        self,
+        graph: Graph,
+        z: Sides[Parts],
+        edge_attr: Tensor | None,
+        head_seeds: Tensor | None,
+    ) -> tuple[Tensor, Tensor]:
+        key, value, query = self._parts(z, edge_attr)
+        edge = None if edge_attr is None else self._split(self.lin_edge(edge_attr))
+        edge_index = self._message_edges(graph)
+        size = self._pair(Sides(graph.num_src, graph.num_dst), self.propagate)
+        # edge_updater_type: (query: Tensor, key: Tensor, edge: OptTensor, edge_id: Tensor, head_seeds: OptTensor)  # noqa: E501
+        alpha = self.edge_updater(
+            edge_index,
+            query=query,
+            key=key,
+            edge=edge,
+            edge_id=graph.edge_id,
+            head_seeds=head_seeds,
+            size=size,
+        )
+        alpha = alpha.to(value.dtype)
+        # propagate_type: (value: Tensor, alpha: Tensor, edge: OptTensor)
+        out = self.propagate(edge_index, value=value, alpha=alpha, edge=edge, size=size)
+        return out, alpha
+
+    def edge_update(
+        self,
+        query_i: Tensor,
+        key_j: Tensor,
+        edge: Tensor | None,
+        edge_id: Tensor,
+        head_seeds: Tensor | None,
+        index: Tensor,
+        ptr: Tensor | None,
+        dim_size: int | None,
+    ) -> Tensor:
+        key = key_j if edge is None else key_j + edge
+        alpha = (at_least_float32(query_i) * key).sum(dim=-1)
+        alpha = alpha * self._settings()["scale"]
+        if self.temperature is not None:
+            alpha = alpha / self.temperature
+        alpha = softmax(alpha, index, ptr, dim_size)
+        return self._drop(alpha, edge_id, head_seeds)
+
+    def message(self, value_j: Tensor, alpha: Tensor, edge: Tensor | None) -> Tensor:
+        value = value_j if edge is None else value_j + edge
+        return value * alpha.unsqueeze(-1)
