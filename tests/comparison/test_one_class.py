@@ -1,10 +1,13 @@
-"""Methods that predict one class for every test node are named."""
+"""Methods that predict one class are named; confusion matrices of many are small."""
 
 import json
+import pickle
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from torch_geometric.data import Data
 
 import tempergat
 from tempergat.base import UserError
@@ -126,3 +129,37 @@ def test_an_imbalanced_graph_shows_it_from_training_to_verdict(
     }
     with pytest.raises(UserError, match="no runs of 'gta'; did you mean gat"):
         found.confusion("gta")
+
+
+def test_a_confusion_matrix_of_many_classes_is_small_in_memory_and_in_files(
+    tmp_path: Path,
+) -> None:
+    classes, nodes = 700, torch.arange(2100)
+    parts = enumerate(("train", "val", "test"))
+    ring = torch.stack([nodes, nodes.roll(1)])
+    graph = Data(
+        x=torch.eye(4)[nodes % 4],
+        edge_index=torch.cat([ring, ring.flip(0)], 1),
+        y=nodes % classes,
+        **{f"{name}_mask": nodes // classes == number for number, name in parts},
+    )
+    usual = {"device": "cpu", "progress": False, "settings": {"epochs": 1, "hidden": 2}}
+    model = tempergat.train(graph, "mlp", **usual)
+    again = tempergat.load_model(model.save(tmp_path / "model"), device="cpu").run
+    # The second time, all runs are read from the folder.
+    new, found = (
+        tempergat.compare(graph, ["mlp", "gcn"], 2, out=tmp_path / "runs", **usual)
+        for _ in range(2)
+    )
+    for one in (model.run, again, *new.runs, *found.runs):
+        assert len(pickle.dumps(one)) < 60 * classes
+        assert np.array(one.confusion).sum() == sum(map(sum, one.confusion)) == classes
+    assert again.confusion == model.run.confusion
+    full = found.confusion("mlp")
+    assert full.shape == (classes, classes)
+    assert full.sum(1).tolist() == [2] * classes
+    record = json.loads(found.to_json())["results"][0]["confusion"]
+    assert record["classes"] == classes
+    cells = [[*cell, full[tuple(cell)]] for cell in np.argwhere(full).tolist()]
+    assert record["cells"] == cells
+    assert len(found.to_json()) < 200 * classes

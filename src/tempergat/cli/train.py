@@ -144,7 +144,7 @@ def _show(
 ) -> None:
     from tempergat.comparison import METRIC_NAMES
     from tempergat.data import describe_reading
-    from tempergat.training import CHECKPOINT_NAME, metric_of_run
+    from tempergat.training import CHECKPOINT_NAME, confusion_as_json, metric_of_run
 
     file = folder / CHECKPOINT_NAME
     metric = metric_of_run(config, graph)
@@ -173,7 +173,7 @@ def _show(
                 name: {rule: _in_percent(scored) for rule, scored in by_rule.items()}
                 for name, by_rule in (run.metrics or {}).items()
             },
-            "confusion": run.confusion,
+            "confusion": confusion_as_json(run.confusion),
             "class_names": graph.class_names,
             "temperatures": replace_non_finite(learned["temperatures"]),
             "gate_means": replace_non_finite(learned["gate_means"]),

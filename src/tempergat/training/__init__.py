@@ -36,9 +36,12 @@ if TYPE_CHECKING:
     from .record import NoiseKind as NoiseKind
     from .record import Run as Run
     from .record import Scores as Scores
+    from .record import SparseCounts as SparseCounts
     from .record import Status as Status
     from .record import canonical_json as canonical_json
     from .record import config_hash as config_hash
+    from .record import confusion_as_json as confusion_as_json
+    from .record import confusion_rows as confusion_rows
     from .record import numerics_of as numerics_of
     from .runs.models import State as State
     from .runs.models import seeded_weights as seeded_weights

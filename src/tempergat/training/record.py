@@ -5,15 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
+
+import numpy as np
 
 # Raised whenever a change of the code changes the results of training. Runs with
 # different numbers are never compared with each other.
 NUMERICS = 2
 # The same on GPUs.
 _NUMERICS_OF_GPUS = 3
+# Confusion matrices of more classes keep only the cells that are not 0.
+_MOST_FULL_ROWS = 100
+# Far above what is trained; a damaged file may say more.
+_MOST_CLASSES = 10_000
 
 NoiseKind = Literal["none", "gaussian", "missing"]
 MatmulPrecision = Literal["highest", "high"]
@@ -108,6 +114,72 @@ class LayerRecord:
     entropy: tuple[float, ...] = ()
 
 
+class SparseCounts(Sequence[tuple[int, ...]]):
+    """The rows of a confusion matrix of which only cells that are not 0 are kept.
+
+    Args:
+        classes: Number of rows, and of columns.
+        cells: True class, predicted class and count of each such cell.
+
+    Attributes:
+        rows: For each true class, the counts by predicted class.
+
+    Raises:
+        ValueError: A cell is not in the matrix, or there are too many classes.
+    """
+
+    def __init__(self, classes: int, cells: Iterable[Sequence[int]]) -> None:
+        if classes > _MOST_CLASSES:
+            raise ValueError(f"a confusion matrix has {classes} classes")
+        self.rows: tuple[dict[int, int], ...] = tuple({} for _ in range(classes))
+        for cell in cells:
+            if len(cell) != 3 or min(cell) < 0 or max(cell[:2]) >= classes:
+                raise ValueError("a confusion matrix has a cell outside of it")
+            true, predicted, count = cell
+            self.rows[true][predicted] = count
+
+    @classmethod
+    def of(cls, counts: np.ndarray) -> SparseCounts:
+        """The matrix as sparse rows."""
+        cells = np.stack([*counts.nonzero(), counts[counts != 0]], 1)
+        return cls(len(counts), cells.tolist())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        counts = np.zeros((len(self), len(self)), dtype or np.int64)
+        for row, cells in zip(counts, self.rows, strict=True):
+            row[list(cells)] = list(cells.values())
+        return counts
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, true: Any) -> Any:
+        row = self.rows[true]
+        return tuple(row.get(predicted, 0) for predicted in range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SparseCounts) and self.rows == other.rows
+
+
+def confusion_rows(counts: np.ndarray) -> Sequence[tuple[int, ...]]:
+    """A confusion matrix as a run keeps it; of many classes, as sparse rows."""
+    if len(counts) > _MOST_FULL_ROWS:
+        return SparseCounts.of(counts)
+    return tuple(map(tuple, counts.tolist()))
+
+
+def confusion_as_json(counts: Sequence[Sequence[int]] | None) -> Any:
+    """All rows; the cells of sparse ones, as true class, predicted class and count."""
+    if not isinstance(counts, SparseCounts):
+        return counts and [list(row) for row in counts]
+    cells = [
+        [true, predicted, count]
+        for true, row in enumerate(counts.rows)
+        for predicted, count in row.items()
+    ]
+    return {"classes": len(counts), "cells": cells}
+
+
 @dataclass(frozen=True)
 class Run:
     """A finished run.
@@ -139,7 +211,7 @@ class Run:
         metrics: Scores by further metric, then by selection rule: the configured one
             alone.
         confusion: Counts of test nodes at the selected epoch: one row per true class,
-            one column per predicted class.
+            one column per predicted class; tuples, or `SparseCounts` of many classes.
         gate_counts: For each layer, how many gates lie in each of equal parts from 0 to
             1 at the selected epoch.
         training_nodes: Number of labelled training nodes.

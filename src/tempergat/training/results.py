@@ -18,7 +18,13 @@ from tempergat.data import Dataset
 from tempergat.nn import AttentionLayer, NodeClassifier, temperature_of
 from tempergat.training.devices.choice import device_name
 from tempergat.training.loop import COLUMNS, Loop
-from tempergat.training.record import LayerRecord, Run, Scores, numerics_of
+from tempergat.training.record import (
+    LayerRecord,
+    Run,
+    Scores,
+    confusion_rows,
+    numerics_of,
+)
 from tempergat.training.runs.models import State
 from tempergat.training.runs.stacked import StackedRuns
 from tempergat.training.tasks import SPLITS
@@ -90,7 +96,9 @@ def finished_runs(
                 "layers_at_epochs": learned,
                 "curves": thinned_curves(rows),
                 "gate_counts": gate_counts[slot],
-                "confusion": tuple(map(tuple, evaluation["confusion"][slot].tolist())),
+                "confusion": confusion_rows(
+                    evaluation["confusion"][slot].cpu().numpy()
+                ),
                 "metrics": {
                     name: {rule: Scores(epochs[rule], *scores[slot].tolist())}
                     for name, scores in evaluation.items()

@@ -17,7 +17,7 @@ from tempergat.comparison.results.result import (
 )
 from tempergat.nn import description_of
 from tempergat.stats import PairedComparison
-from tempergat.training import LayerRecord
+from tempergat.training import LayerRecord, confusion_as_json
 
 _COMPARISON_COLUMNS = (
     "baseline",
@@ -148,7 +148,7 @@ def _record(result: MethodResult) -> dict[str, Any]:
         "failures": list(result.failures),
         "selected": _layers(result.selected),
         "last": _layers(result.last),
-        "confusion": result.confusion,
+        "confusion": confusion_as_json(result.confusion),
         "only_class": {str(seed): label for seed, label in result.only_class.items()},
     }
 

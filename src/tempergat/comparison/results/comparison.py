@@ -78,7 +78,11 @@ class Written(ABC):
         return _written("\n".join(map(as_latex, self.tables)), path)
 
     def to_json(self, path: str | Path | None = None) -> str:
-        """Everything as JSON; written to `path` too, if given."""
+        """Everything as JSON; written to `path` too, if given.
+
+        Confusion matrices of more than 100 classes are `classes`, their number, and
+        `cells`: true class, predicted class and count of each that is not 0.
+        """
         return _written(json.dumps(self.facts, indent=1, allow_nan=False), path)
 
     def to_report(

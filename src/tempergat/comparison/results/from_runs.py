@@ -22,7 +22,7 @@ from tempergat.stats import (
     ranked,
     summarise,
 )
-from tempergat.training import LayerRecord, Run, constant_score
+from tempergat.training import LayerRecord, Run, confusion_rows, constant_score
 
 
 def dataset_result(
@@ -195,7 +195,7 @@ def _method_result(
     confusions = [run.confusion for run in finished if run.confusion]
     confusion, only_class = None, {}
     if confusions and len(confusions) == len(finished):
-        confusion = tuple(map(tuple, np.sum(confusions, axis=0).tolist()))
+        confusion = confusion_rows(np.asarray(sum(map(np.array, confusions))))
         labels = {run.seed: _only_class(run) for run in finished}
         only_class = {s: label for s, label in labels.items() if label is not None}
     return MethodResult(

@@ -1,6 +1,6 @@
 """What the result of one dataset holds."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -46,7 +46,7 @@ class MethodResult:
     last: LayerRecord
     failures: tuple[str, ...]
     time_s: float
-    confusion: tuple[tuple[int, ...], ...] | None = None
+    confusion: Sequence[tuple[int, ...]] | None = None
     only_class: dict[int, int] = field(default_factory=dict)
     parameter_count: float | None = None
 

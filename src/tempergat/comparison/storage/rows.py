@@ -11,19 +11,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
+
 from tempergat.comparison.storage.schema import RUN_COLUMNS, check_row, with_checksum
 from tempergat.training import (
     Condition,
     LayerRecord,
     Run,
     Scores,
+    SparseCounts,
     canonical_json,
+    confusion_as_json,
+    confusion_rows,
 )
 
 Item = TypeVar("Item")
-Confusion = tuple[tuple[int, ...], ...]
-# Far above what is trained; a damaged store may say more.
-_MOST_CLASSES = 10_000
 # The columns that a run has as attributes too; then come its record and a checksum.
 _PLAIN_COLUMNS = tuple(RUN_COLUMNS)[:-2]
 
@@ -86,38 +88,24 @@ def decode_extras(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def encode_confusion(counts: Sequence[Sequence[int]]) -> Any:
     """All rows, or only the cells that are not 0 where that is shorter."""
-    cells = [
-        [true, predicted, count]
-        for true, row in enumerate(counts)
-        if any(row)
-        for predicted, count in enumerate(row)
-        if count
-    ]
-    if 3 * len(cells) >= len(counts) ** 2:
-        return [list(row) for row in counts]
-    return {"classes": len(counts), "cells": cells}
+    full = np.array(counts)
+    if 3 * np.count_nonzero(full) < full.size:
+        counts = SparseCounts.of(full)
+    return confusion_as_json(counts)
 
 
-def decode_confusion(record: Any) -> Confusion:
+def decode_confusion(record: Any) -> Sequence[tuple[int, ...]]:
     """The rows of what `encode_confusion` wrote."""
     if isinstance(record, list):
         rows = _counts(record)
         if any(len(row) != len(rows) for row in rows):
             raise ValueError("a confusion matrix is not square")
-        return rows
+        return confusion_rows(np.array(rows))
     sparse = by_name(record)
     if sparse.keys() != {"classes", "cells"}:
         raise ValueError("a confusion matrix holds other values than its cells")
-    classes = integer(sparse["classes"])
-    if classes > _MOST_CLASSES:
-        raise ValueError(f"a confusion matrix has {classes} classes")
-    filled = [[0] * classes for _ in range(classes)]
-    for cell in _counts(sparse["cells"]):
-        if len(cell) != 3 or max(cell[:2]) >= classes:
-            raise ValueError("a confusion matrix has a cell outside of it")
-        true, predicted, count = cell
-        filled[true][predicted] = count
-    return tuple(map(tuple, filled))
+    counts = SparseCounts(integer(sparse["classes"]), _counts(sparse["cells"]))
+    return confusion_rows(np.array(counts))
 
 
 def _unchanged(value: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -19,6 +19,7 @@ from pydantic import (
     model_serializer,
     model_validator,
 )
+from typing_extensions import TypedDict
 
 import tempergat
 from tempergat.base import UserError, first_validation_error
@@ -26,6 +27,7 @@ from tempergat.data import ColumnScale, Dataset, ReadOptions
 from tempergat.nn import NodeType
 from tempergat.training.devices.choice import device_name
 from tempergat.training.graphs.inputs import edge_arguments, types_of
+from tempergat.training.record import SparseCounts
 from tempergat.training.results import versions
 from tempergat.training.settings.config import Count, RunConfig
 from tempergat.training.single.checkpoint import TRAIN_AGAIN
@@ -64,6 +66,13 @@ class ScaleMetadata(BaseModel):
     deviation: list[Annotated[float, Field(gt=0.0, allow_inf_nan=False)]]
 
 
+class Cells(TypedDict):
+    """A confusion matrix, as `SparseCounts` takes it."""
+
+    classes: int
+    cells: list[list[int]]
+
+
 class Metadata(BaseModel):
     """The settings and the origin of a run.
 
@@ -77,7 +86,8 @@ class Metadata(BaseModel):
         device: The name of the device.
         versions: Versions of the packages that took part.
         gate_means: The mean gate of each layer at the selected epoch.
-        confusion: The confusion matrix, by rows; None until the run is finished.
+        confusion: The confusion matrix, by rows or, of many classes, by cells; None
+            until the run is finished.
         feature_names: The name of each feature; None where they had none.
         class_names: The word of each class; None where the labels were numbers from 0.
         label_name: The column that held the labels.
@@ -104,7 +114,7 @@ class Metadata(BaseModel):
     device: str
     versions: dict[str, str]
     gate_means: list[float | None] = []
-    confusion: list[list[int]] | None = None
+    confusion: list[list[int]] | Cells | None = None
     feature_names: list[str] | None
     class_names: list[str] | None
     label_name: str | None
@@ -152,6 +162,18 @@ class Metadata(BaseModel):
             if not len(scale.mean) == len(scale.deviation) == widths.get(name):
                 raise ValueError(f"the scaling of {name} does not fit its columns")
         return self
+
+    @model_validator(mode="after")
+    def _cells_in_the_matrix(self) -> Self:
+        _ = self.confusion_rows
+        return self
+
+    @property
+    def confusion_rows(self) -> Sequence[Sequence[int]] | None:
+        """The confusion matrix as runs have it."""
+        if isinstance(self.confusion, dict):
+            return SparseCounts(**self.confusion)
+        return self.confusion and tuple(map(tuple, self.confusion))
 
     @property
     def edge_dim(self) -> int | None:

@@ -186,7 +186,7 @@ def _run_of(metadata: Metadata, tensors: State) -> Run:
         time_s=metadata.time_s,
         device=metadata.device,
         versions=metadata.versions,
-        confusion=metadata.confusion and tuple(map(tuple, metadata.confusion)),
+        confusion=metadata.confusion_rows,
     )
 
 

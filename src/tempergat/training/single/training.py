@@ -24,6 +24,7 @@ from tempergat.training.exchange import require_same_progress
 from tempergat.training.groups import make_loop
 from tempergat.training.loop import COLUMNS
 from tempergat.training.ranks import joined_ranks
+from tempergat.training.record import confusion_as_json
 from tempergat.training.results import finished_runs
 from tempergat.training.runs.models import tensors_of
 from tempergat.training.runs.user_modules import BuildModule, callable_name, source_hash
@@ -185,7 +186,7 @@ def train_model(
         run = finished_runs(loop, dataset, file.start)[0]
         outcome: dict[str, Any] = {
             "gate_means": replace_non_finite(list(run.selected.gate_means)),
-            "confusion": run.confusion and [list(row) for row in run.confusion],
+            "confusion": confusion_as_json(run.confusion),
         }
         if not was_finished:
             file.write(**outcome)
