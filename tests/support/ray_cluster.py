@@ -1,7 +1,7 @@
 """A Ray cluster of two nodes on this machine, each with its own processes.
 
-Run as a script, it prints the cluster's address. When it reads `kill`, it waits until
-the second node trains, and kills it. It ends when its input ends.
+Run as a script, it prints the cluster's address. When it reads `second` or `head`, it
+waits until that node trains, and kills it. It ends when its input ends.
 """
 
 import os
@@ -29,10 +29,10 @@ class RayCluster:
         self._process = process
         self.address = address
 
-    def kill_second_node_while_it_trains(self) -> None:
-        """Kills it within its next task; returns before that."""
+    def kill_while_it_trains(self, node: str) -> None:
+        """Kills the `second` node or the `head` in its next task; returns before."""
         assert self._process.stdin is not None
-        self._process.stdin.write("kill\n")
+        self._process.stdin.write(f"{node}\n")
         self._process.stdin.flush()
 
 
@@ -67,12 +67,12 @@ def _serve() -> None:
     second = cluster.add_node(**size)
     print(cluster.address, flush=True)
     for line in sys.stdin:
-        if line.strip() == "kill":
-            (raylet,) = second.all_processes["raylet"]
-            deadline = time.monotonic() + 60.0
-            while not _trains(raylet.process.pid) and time.monotonic() < deadline:
-                time.sleep(0.01)
-            cluster.remove_node(second, allow_graceful=False)
+        node = {"second": second, "head": cluster.head_node}[line.strip()]
+        (raylet,) = node.all_processes["raylet"]
+        deadline = time.monotonic() + 60.0
+        while not _trains(raylet.process.pid) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        cluster.remove_node(node, allow_graceful=False)
     cluster.shutdown()
 
 

@@ -26,13 +26,15 @@ SCRIPT = Path(__file__).parents[1] / "support" / "ranked_run.py"
 FULL = SCRIPT.with_name("ranked_full_run.py")
 
 
-def torchrun(*arguments: str, restarts: int = 0) -> "subprocess.CompletedProcess[str]":
-    """Two processes on the loopback device."""
+def torchrun(
+    *arguments: str, restarts: int = 0, processes: int = 2
+) -> "subprocess.CompletedProcess[str]":
+    """Two processes, or more, on the loopback device."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    start = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
-    where = ["--master-addr", "127.0.0.1", "--master-port", str(port)]
+    start = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node"]
+    where = [str(processes), "--master-addr", "127.0.0.1", "--master-port", str(port)]
     return subprocess.run(
         [*start, *where, "--max-restarts", str(restarts), *arguments],
         capture_output=True,
@@ -119,6 +121,36 @@ def test_a_killed_process_is_restarted_and_the_weights_are_the_same_bytes(
     assert ended.stdout.count("finished after restart 1") == 2
     first, second = ((d / CHECKPOINT_NAME).read_bytes() for d in (whole, killed))
     assert first == second
+
+
+@pytest.mark.slow
+def test_a_lost_process_is_one_line_that_says_how_to_go_on(tmp_path: Path) -> None:
+    graph, script = write_graph(tmp_path / "graph.npz"), tmp_path / "script.py"
+    script.write_text(
+        """
+import os, signal
+from tempergat.cli import main
+from tempergat.training.exchange import Exchange
+
+def backward(self, *arguments, step=Exchange.backward):
+    if os.environ["RANK"] == "2":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return step(self, *arguments)
+
+Exchange.backward = backward
+main()
+"""
+    )
+    command = [str(script), "train", str(graph), "--quiet", "--device", "cpu"]
+    command += ["--method", "gat", "--out", str(tmp_path / "run")]
+    ended = torchrun(*command, processes=3)
+    assert ended.returncode == 1
+    # What torchrun itself says begins with the letter of a level, or is its traceback.
+    own, _, _ = ended.stderr.partition("Traceback")
+    said = [line for line in own.splitlines() if line[:1] not in ("W", "E", "")]
+    assert len(said) == 1, own
+    assert "another process of this run is lost" in said[0]
+    assert "the same command goes on from the last checkpoint" in said[0]
 
 
 def test_a_batch_that_cannot_be_divided_evenly_is_refused(

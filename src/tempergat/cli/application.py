@@ -8,6 +8,7 @@ status 1.
 import logging
 import os
 import re
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -171,7 +172,8 @@ def run() -> None:
         with _silence_of_other_ranks():
             app()
     except UserError as error:
-        _fail(str(error), getattr(error, "exit_status", _BAD_INPUT))
+        status = getattr(error, "exit_status", _BAD_INPUT)
+        _fail(str(error), status, is_said=getattr(error, "is_said", False))
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         _fail(f"{where}{error.strerror or error}")
@@ -203,7 +205,10 @@ def _rank() -> int:
     return int(rank)
 
 
-def _fail(message: str, status: int = _BAD_INPUT) -> NoReturn:
+def _fail(message: str, status: int = _BAD_INPUT, *, is_said: bool = False) -> NoReturn:
+    # torchrun stops the others when one fails; there is nothing more to say.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     who = f"tempergat (rank {_rank()})" if _rank() else "tempergat"
-    echo(f"{who}: {one_line(message)}", err=True)
+    if not is_said:
+        echo(f"{who}: {one_line(message)}", err=True)
     sys.exit(status)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -24,6 +25,8 @@ Value = TypeVar("Value")
 # The first process evaluates while the others wait, which may take hours. A process
 # that dies is noticed by torchrun, which ends the others.
 _TIMEOUT = timedelta(days=30)
+# What the processes have in common, once they have joined; torchrun itself keeps it.
+_stores: list[PrefixStore] = []
 
 
 @dataclass(frozen=True)
@@ -116,9 +119,11 @@ def _explain_lost_process() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
+        # Without gloo's source file in front and its guesses at the end.
+        reason = re.sub(r"^\[\S+\] |\. This is .*", "", first_line(error))
         raise UserError(
-            f"another process of this run has ended ({first_line(error)}); torchrun "
-            "--max-restarts 3 would start all of them again from the last checkpoint"
+            f"another process of this run is lost ({reason}); the same command goes on "
+            "from the last checkpoint, and torchrun --max-restarts 3 by itself"
         ) from error
 
 
@@ -153,9 +158,14 @@ def joined_ranks(config: RunConfig, device: torch.device) -> Iterator[Ranks | No
         atexit.register(dist.destroy_process_group)
     try:
         yield ranks
-    except BaseException:
+    except BaseException as error:
         # Leaving in good order may wait for the others, who may wait for this one.
         atexit.unregister(dist.destroy_process_group)
+        # Those who lose this one are not to say so: only the first process is heard
+        # when it is stopped, the others when they are the first to fail.
+        if ranks.is_first or isinstance(error, Exception):
+            with suppress(RuntimeError):
+                error.is_said = _stores[-1].add("failed", 1) > 1  # type: ignore[attr-defined]
         raise
 
 
@@ -164,9 +174,10 @@ def _join(ranks: Ranks) -> None:
     store, _, _ = next(iter(meetings))
     # After a restart the store may still hold the addresses of the processes before.
     attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    _stores.append(PrefixStore(f"tempergat-{attempt}", store))
     dist.init_process_group(
         "nccl" if ranks.device.type == "cuda" else "gloo",
-        store=PrefixStore(f"tempergat-{attempt}", store),
+        store=_stores[-1],
         rank=ranks.rank,
         world_size=ranks.world_size,
         timeout=_TIMEOUT,

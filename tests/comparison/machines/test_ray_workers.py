@@ -4,6 +4,7 @@ import importlib.util
 import os
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -146,11 +147,36 @@ def test_a_node_killed_in_the_middle_changes_nothing(
         whole = sweep(graph(), settings, range(3), store, CPU)
     with Store(tmp_path / "spread") as store:
         with RayWorkers(cluster.address, "auto") as workers:
-            cluster.kill_second_node_while_it_trains()
+            cluster.kill_while_it_trains("second")
             spread = sweep(graph(), settings, range(3), store, workers)
         assert len(store.runs()) == 3 * len(METHODS)
     assert workers.restarts >= 1
     assert timeless(spread) == timeless(whole)
+
+
+@needs_ray
+@pytest.mark.slow
+def test_a_lost_head_is_one_line_that_says_how_to_go_on(tmp_path: Path) -> None:
+    # Does not wait for the head to come back.
+    code = (
+        "from tempergat.comparison.machines import ray_workers; from tempergat.cli "
+        "import main; ray_workers._MOST_AWAY_S = ray_workers._LOOK_EVERY_S = 1; main()"
+    )
+    path, log = write_graph(tmp_path / "graph.npz"), tmp_path / "log"
+    words = ["compare", path, "--methods", "gat,gcn", "--epochs", 100_000]
+    with ray_cluster() as own, log.open("w") as file:
+        options = ["--out", tmp_path / "store", "--ray", own.address, "--device", "cpu"]
+        command = subprocess.Popen(
+            [sys.executable, "-c", code, *map(str, [*words, *options])],
+            stdout=file,
+            stderr=file,
+        )
+        own.kill_while_it_trains("head")
+        assert command.wait(timeout=60.0) == 2
+    said = log.read_text().partition(" on cpu of a Ray cluster")[2].splitlines()[1:]
+    assert len(said) == 1
+    assert "tempergat: the head of the Ray cluster, " in said[0]
+    assert "start a cluster again, or leave --ray out, and run the same" in said[0]
 
 
 @needs_ray

@@ -1,5 +1,6 @@
 """How a command ends when it is stopped by Ctrl-C or SIGTERM."""
 
+import os
 import shlex
 import shutil
 import signal
@@ -52,8 +53,12 @@ def stoppable(kept: str | None = "finished runs are kept") -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as stop:
-        if kept is not None:
-            echo(f"Stopped; {kept}. To continue:\n  {resume_command()}", err=True)
+        # Where torchrun stops this process, another one may have said why.
+        if kept is not None and not getattr(stop, "is_said", False):
+            how = f":\n  {resume_command()}"
+            if "TORCHELASTIC_RUN_ID" in os.environ:
+                how = ", run the same torchrun command"
+            echo(f"Stopped; {kept}. To continue{how}", err=True)
         raise typer.Exit(exit_status(stop)) from stop
 
 

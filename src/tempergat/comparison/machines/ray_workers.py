@@ -10,6 +10,7 @@ import os
 import signal
 import socket
 import tempfile
+import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -40,6 +41,10 @@ _Answer = list[Run] | tuple[Literal["memory", "user"], str]
 # How often a group is started again after its worker or machine died.
 _MOST_RESTARTS = 3
 _CONNECT_TIMEOUT_S = 10.0
+# How often the head is looked for while tasks run, and how long it may be away. After
+# a minute without it, Ray would end this process in its own words.
+_LOOK_EVERY_S = 5.0
+_MOST_AWAY_S = 30.0
 
 
 class RayWorkers:
@@ -61,7 +66,7 @@ class RayWorkers:
 
     def __init__(self, address: str, device: str = "auto") -> None:
         self._ray = _imported()
-        _connect(self._ray, address)
+        self._head = _connect(self._ray, address)
         try:
             self.device = self._chosen_device(device)
             self._threads = self._threads_of_a_task()
@@ -107,7 +112,7 @@ class RayWorkers:
         """Wait for a group to end; its epochs are not known here."""
         errors = self._ray.exceptions
         while True:
-            (task,), _ = self._ray.wait(list(self._tasks), num_returns=1)
+            task = self._ended_task()
             group, submit, restarts = self._tasks.pop(task)
             try:
                 return group, _outcome(self._ray.get(task))
@@ -129,6 +134,25 @@ class RayWorkers:
                     ) from error
                 self.restarts += 1
                 self._submit(group, submit, restarts + 1)
+
+    def _ended_task(self) -> Any:
+        last_seen = time.monotonic()
+        while True:
+            limit = None if self._head is None else _LOOK_EVERY_S
+            tasks, _ = self._ray.wait(list(self._tasks), timeout=limit)
+            if tasks or self._head is None:
+                return tasks[0]
+            try:
+                with socket.create_connection(self._head, _CONNECT_TIMEOUT_S):
+                    last_seen = time.monotonic()
+            except OSError as error:
+                if time.monotonic() - last_seen > _MOST_AWAY_S:
+                    raise UserError(
+                        f"the head of the Ray cluster, {self._head[0]}, is lost "
+                        f"({error.strerror or 'no answer'}); start a cluster again, or "
+                        "leave --ray out, and run the same command: stored runs are "
+                        "kept"
+                    ) from error
 
     def _submit(self, group: Group, submit: Callable[[], Any], restarts: int) -> None:
         self._tasks[submit()] = (group, submit, restarts)
@@ -188,6 +212,8 @@ def _imported() -> Any:
     # Read when Ray is loaded. Nothing is sent to its makers, and it prints no warning.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    # It would print the log of a lost node among the tables.
+    os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -200,11 +226,14 @@ def _imported() -> Any:
     return ray
 
 
-def _connect(ray: Any, address: str) -> None:
-    """Connect to a cluster, waiting for a few seconds at most."""
+def _connect(ray: Any, address: str) -> tuple[str, int] | None:
+    """Connect to a cluster, waiting for a few seconds at most.
+
+    Returns:
+        Where its head listens; None where Ray alone knows.
+    """
     where = _known_address() if address == "auto" else address
-    if where is not None:
-        _require_listener(ray, where, address)
+    head = None if where is None else _listener(ray, where, address)
     # Ray replaces the handler, and the command could not say how to continue.
     before = signal.getsignal(signal.SIGTERM)
     try:
@@ -222,6 +251,7 @@ def _connect(ray: Any, address: str) -> None:
         ) from error
     finally:
         signal.signal(signal.SIGTERM, before)
+    return head
 
 
 def _known_address() -> str | None:
@@ -236,7 +266,7 @@ def _known_address() -> str | None:
         return None
 
 
-def _require_listener(ray: Any, where: str, address: str) -> None:
+def _listener(ray: Any, where: str, address: str) -> tuple[str, int]:
     """Refuse an address where nothing answers; Ray itself would wait for minutes."""
     host, _, port = where.removeprefix("ray://").rpartition(":")
     # The largest port is 65535.
@@ -262,6 +292,7 @@ def _require_listener(ray: Any, where: str, address: str) -> None:
             f"what answers at {where} is not a Ray cluster; give the address that "
             "`ray start --head` prints"
         )
+    return host, int(port)
 
 
 def _speaks_http2(peer: socket.socket) -> bool:
