@@ -439,12 +439,19 @@ def arrays(**others: Any) -> Data:
     )
 
 
+THERE = ("author", "writes", "paper")
+BACK = ("paper", "written", "author")
+CITES, CITED = ("paper", "cites", "paper"), ("paper", "cited", "paper")
+NODES = torch.arange(4)
+
+
 def typed(*kinds: tuple[str, str, str], **of_edges: Any) -> HeteroData:
     data = HeteroData()
     data["paper"].x, data["paper"].y = torch.randn(4, 2), torch.tensor([0, 1, 0, 1])
     data["author"].x = torch.randn(4, 2)
     for kind in kinds:
-        data[kind].edge_index = torch.arange(4).repeat(2, 1)
+        shift = {CITES: 1, CITED: -1}.get(kind, 0)
+        data[kind].edge_index = torch.stack([NODES, (NODES + shift) % 4])
         for name, value in of_edges.items():
             data[kind][name] = value
     return data
@@ -465,8 +472,6 @@ def with_label_as_features() -> Data:
     return Data(x=x, y=classes, edge_index=torch.arange(60).repeat(2, 1))
 
 
-THERE = ("author", "writes", "paper")
-BACK = ("paper", "written", "author")
 OBJECTS: dict[str, tuple[Data | HeteroData, str]] = {
     "plain": (arrays(), ""),
     "seconds": (
@@ -482,7 +487,15 @@ OBJECTS: dict[str, tuple[Data | HeteroData, str]] = {
         typed(THERE, BACK, edge_weight=torch.ones(4)),
         "edge_weight of author__writes__paper, .* not used",
     ),
-    "one way to the classified type": (typed(THERE), ""),
+    "one way to the classified type": (
+        typed(THERE),
+        "^graph: no edges lead back along author__writes__paper; add the reverse",
+    ),
+    "one way within a type": (
+        typed(THERE, BACK, CITES),
+        "^graph: no edges lead back along paper__cites__paper; add the reverse",
+    ),
+    "both ways within a type": (typed(THERE, BACK, CITES, CITED), ""),
     "one way from it": (typed(BACK), "no edge leads to paper, so no method uses"),
     "classes in all parts": (with_masks(3, 4, 5), ""),
     "a class without training nodes": (
@@ -507,6 +520,10 @@ def test_an_object_is_used_as_meant_or_something_is_said(name: str) -> None:
         assert re.search(words, notes), notes
     else:
         assert notes == ""
+
+
+def test_types_that_lead_one_way_on_purpose_are_not_noted() -> None:
+    assert as_dataset(typed(THERE), options=ReadOptions(directed=True)).notes == ()
 
 
 def test_there_are_two_hundred_forms() -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 from torch import Tensor
+from torch_geometric.data import HeteroData
 from torch_geometric.data.storage import BaseStorage
 
 from tempergat.base import UserError, counted, listed, suggest_one_of
@@ -276,6 +277,39 @@ def merged_note(name: str, merged: int) -> tuple[str, ...]:
     return (
         f"{counted(merged, 'edge')} of {name} {verbs[0]} an earlier edge and "
         f"{verbs[1]} left out; the columns of the first one are kept",
+    )
+
+
+def note_on_one_way_types(
+    source: str, data: HeteroData, target: str
+) -> tuple[str, ...]:
+    """A note on edge types along which nothing flows back; none without such types.
+
+    Args:
+        source: Where the graph came from.
+        data: The graph; edges are sorted and none repeated.
+        target: The node type to classify.
+    """
+    ends = [(a, b) for a, _, b in data.edge_types]
+
+    def is_one_way(kind: tuple[str, str, str]) -> bool:
+        start, _, end = kind
+        if start != end:
+            return (end, start) not in ends
+        edges = data[kind].edge_index.numpy()
+        is_alone = ends.count((start, end)) == 1
+        return is_alone and reverse_share(edges, data[end].num_nodes) < _FEW
+
+    one_way = ["__".join(kind) for kind in data.edge_types if is_one_way(kind)]
+    remedy = "add the reverse edges, in PyG with transforms.ToUndirected"
+    if all(end != target for _, end in ends):
+        what = f"no edge leads to {target}, so no method uses the edges"
+        return (f"{source}: {what}; {remedy}",)
+    if not one_way:
+        return ()
+    return (
+        f"{source}: no edges lead back along {listed(one_way)}; {remedy}, or give "
+        f"--directed {in_python('directed')} where that is meant",
     )
 
 

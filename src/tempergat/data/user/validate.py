@@ -13,7 +13,12 @@ from tempergat.base import UserError, first_line, listed
 from tempergat.data.dataset import MASKS, UNLABELLED
 from tempergat.data.features import csr_tensor, is_lost_in_float32
 from tempergat.data.formats.errors import GraphError
-from tempergat.data.user.edges import merged_note, order_edges, set_direction
+from tempergat.data.user.edges import (
+    merged_note,
+    note_on_one_way_types,
+    order_edges,
+    set_direction,
+)
 from tempergat.data.user.labels import (
     MULTI_LABEL,
     NEGATIVE,
@@ -64,11 +69,8 @@ def normalise(source: str, read: UserGraph, options: ReadOptions) -> UserGraph:
                 f"directed is False, but {source} has the edge type {kind}; add the "
                 "reverse edges with torch_geometric.transforms.ToUndirected"
             )
-    if read.target is not None and all(t[2] != read.target for t in data.edge_types):
-        notes += (
-            f"{source}: no edge leads to {read.target}, so no method uses the edges; "
-            "add the reverse edges, in PyG with transforms.ToUndirected",
-        )
+    if read.target is not None and not options.directed:
+        notes += note_on_one_way_types(source, data, read.target)
     read = replace(read, undirected=undirected, notes=notes)
     return _with_features(source, read, options)
 
