@@ -247,10 +247,10 @@ def _gradient(attention: Attention) -> Callable[..., Any]:
         inputs, _, out, *_ = attention.saved_tensors.split(saved)
         if dout is None:
             dout = torch.zeros_like(out)
+        # In eager code a set of keys comes before the op's own arguments.
+        needed = ctx.needs_input_grad[-attention.forward_arguments.length :]
         # A bit for each input: vmap does not pass lists on.
-        wanted = sum(
-            needed << k for k, needed in enumerate(ctx.needs_input_grad[: len(inputs)])
-        )
+        wanted = sum(need << k for k, need in enumerate(needed[: len(inputs)]))
         gradients = call(
             attention.backward_name, dout, dweights, *saved, *ctx.numbers, wanted
         )
