@@ -8,6 +8,7 @@ from torch import Tensor
 
 from tempergat import ops
 from tempergat.ops import Graph
+from tempergat.ops.calls import Attention
 from tests.support.attention_cases import GRAPHS, Settings, compare, make_inputs
 
 KINDS = ("gat", "gatv2")
@@ -16,6 +17,44 @@ HEADS, CHANNELS, COPIES = 2, 5, 3
 
 def _call(kind: str, graph: Graph, inputs: dict[str, Tensor], **options: Any) -> Any:
     return getattr(ops, kind)(graph, **inputs, return_weights=True, **options)
+
+
+@pytest.mark.usefixtures("kernels")
+@pytest.mark.parametrize("kind", KINDS)
+def test_kernels_serve_calls_with_weights_and_biases(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = Settings(edge_weight=True, edge_bias=True)
+    graph = GRAPHS["random"]()
+    inputs = make_inputs(kind, graph, HEADS, CHANNELS, torch.float32, options)
+    leaves = {name: x.requires_grad_() for name, x in inputs.items()}
+    monkeypatch.delattr(Attention, "by_reference")
+    out, _ = _call(kind, graph, leaves)
+    out.sum().backward()
+    assert all(x.grad is not None for x in leaves.values())
+
+
+@pytest.mark.usefixtures("kernels")
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_row_whose_edges_are_all_masked_has_no_gradient(kind: str) -> None:
+    graph = GRAPHS["hub"]()
+    options = Settings(edge_weight=True, edge_bias=True)
+    inputs = make_inputs(kind, graph, HEADS, CHANNELS, torch.float32, options)
+    # One head of the row with many edges.
+    inputs["edge_bias"][graph.dst == 0, 1] = -torch.inf
+    leaves = {name: x.requires_grad_() for name, x in inputs.items()}
+    out, weights = _call(kind, graph, leaves)
+    assert not out[0, 1].any()
+    assert not weights[graph.dst == 0, 1].any()
+    (out.sin().sum() + weights.sin().sum()).backward()
+    for name, x in leaves.items():
+        assert x.grad is not None
+        assert x.grad.isfinite().all(), name
+    for name in ("edge_weight", "edge_bias"):
+        gradient = leaves[name].grad
+        assert gradient is not None
+        assert not gradient[graph.dst == 0, 1].any()
+        assert gradient[graph.dst == 0, 0].any()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -79,9 +118,11 @@ OPTIONS = [
     Settings(edge_weight=True),
     Settings(edge_bias=True),
     Settings(edge_weight=True, edge_bias=True, dropout=0.4, weights=True, edge=True),
+    Settings(edge_weight=True, edge_bias=True, edge_width=3, theta="head"),
 ]
 
 
+@pytest.mark.usefixtures("kernels")
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("graph", ["random", "hub", "self_loops", "no_edges"])
 @pytest.mark.parametrize("kind", KINDS)

@@ -347,7 +347,9 @@ def choose(
 ) -> tuple[Call, Backend | None]:
     """The backend that runs a call, and the call in a form that it takes."""
     count = len(attention.inputs)
-    if any(x is not None for x in call.tensors[count - 2 : count]):
+    z = call.tensors[0]
+    on_gpu = z is not None and z.is_cuda
+    if on_gpu and any(x is not None for x in call.tensors[count - 2 : count]):
         return call, None
     chosen = backend.find(call, eager)
     if chosen is None and attention.expand is not None:

@@ -132,6 +132,8 @@ def test_drawn_shapes_and_options(data: Any) -> None:
         theta=data.draw(st.sampled_from([None, "layer", "head"])),
         dropout=data.draw(st.sampled_from([0.0, 0.3])),
         weights=data.draw(st.booleans()),
+        edge_weight=data.draw(st.booleans()),
+        edge_bias=data.draw(st.booleans()),
     )
     kind, dtype = data.draw(st.sampled_from(KINDS)), data.draw(st.sampled_from(DTYPES))
     heads, channels = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 20))
@@ -146,6 +148,7 @@ def test_every_instruction_set_gives_the_same_results(
         pytest.skip(f"this machine has no {isa}")
     monkeypatch.setattr(kernels, "isa", cpu.ISAS.index(isa))
     everything = Settings(edge=True, edge_width=5, dropout=0.4, weights=True)
+    everything = everything._replace(edge_weight=True, edge_bias=True)
     for kind in KINDS:
         for dtype in DTYPES:
             for channels in (7, 8, 16, 20):

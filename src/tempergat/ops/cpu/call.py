@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tempergat.ops.calls import Forward, working_dtype
+from tempergat.ops.calls import Backward, Forward, working_dtype
 from tempergat.ops.cpu import library
 from tempergat.ops.cpu.library import CALL_LENGTH, PLACE, STORAGE
 from tempergat.ops.graph import Rows
@@ -93,6 +93,22 @@ class KernelCall:
         self.values[PLACE["edge_width"]] = edge_x.size(1)
         self.add_dense(edge_x=edge_x, edge_map=edge_map)
 
+    def add_edge_gradients(self, call: Backward) -> tuple[Tensor | None, ...]:
+        """The weights and biases of edges; returns their gradients, where wanted."""
+        edge_weight, edge_bias = call.saved.inputs[-2:]
+        # A padded edge has gradient 0.
+        dedge_weight, dedge_bias = (
+            torch.zeros_like(x, memory_format=torch.contiguous_format)
+            if x is not None and wanted
+            else None
+            for x, wanted in zip(
+                (edge_weight, edge_bias), call.wanted[-2:], strict=True
+            )
+        )
+        self.add_dense(edge_weight=edge_weight, edge_bias=edge_bias)
+        self.add_dense(dedge_weight=dedge_weight, dedge_bias=dedge_bias)
+        return dedge_weight, dedge_bias
+
     def add_records(self, rows: Rows, size: int) -> None:
         """What a pass of backward leaves to the next, ``size`` bytes per edge."""
         count, stride = rows.other.size(0), (size + 7) // 8 * 8
@@ -118,8 +134,10 @@ class KernelCall:
             # A padded edge has weight 0.
             edges = forward.by_target.other.size(0)
             weights = self.z.new_zeros((edges, heads), dtype=work)
+        edge_weight, edge_bias = forward.inputs[-2:]
         self.add_features(out=out)
         self.add_dense(lse=lse, weights=weights)
+        self.add_dense(edge_weight=edge_weight, edge_bias=edge_bias)
         library.library.run(kernel, self.values)
         return out, lse, weights
 

@@ -49,10 +49,11 @@ def backward(call: Backward) -> tuple[Tensor | None, ...]:
         # A padded edge has gradient 0.
         dedge_score = edge_score.new_zeros(edge_score.shape)
         kernel.add_dense(dedge_score=dedge_score)
+    edge_gradients = kernel.add_edge_gradients(call)
     # Two numbers per head.
     kernel.add_records(saved.by_target, 2 * z.size(1) * att_src.element_size())
     library.library.run("gat_backward", kernel.values)
-    return dz, datt_src, datt_dst, dz_dst, dedge_score, dtheta, None, None
+    return dz, datt_src, datt_dst, dz_dst, dedge_score, dtheta, *edge_gradients
 
 
 def _add_scores(

@@ -54,13 +54,15 @@ def backward(call: Backward) -> tuple[Tensor | None, ...]:
         dedge_map = att.new_empty(edge_map.shape)
         kernel.add_edge_map(edge_x, edge_map)
         kernel.add_dense(dedge_x=dedge_x, dedge_map=dedge_map)
+    edge_gradients = kernel.add_edge_gradients(call)
     # Two numbers per head, one bit per channel.
     size = heads * (2 * att.element_size() + (channels + 7) // 8)
     kernel.add_records(saved.by_target, size)
     library.library.run("gatv2_backward", kernel.values)
     if theta is not None and temperature is not None:
         datt, dtheta = _divide_backward(datt, att, theta, temperature)
-    return dz_src, dz_dst, datt, dedge, dedge_x, dedge_map, dtheta, None, None
+    own = (dz_src, dz_dst, datt, dedge, dedge_x, dedge_map, dtheta)
+    return *own, *edge_gradients
 
 
 def _temperature(theta: Tensor) -> Tensor:

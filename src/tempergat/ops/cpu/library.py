@@ -26,7 +26,7 @@ from torch import Tensor
 from tempergat.ops.random import drop_threshold, keep_scale
 
 # Raised together with kInterfaceVersion in csrc/call.h.
-INTERFACE_VERSION = 7
+INTERFACE_VERSION = 8
 ISAS = ("generic", "avx2", "avx512")
 KERNELS = (
     "gat_forward",
@@ -90,6 +90,10 @@ _PARTS: dict[str, tuple[str, ...]] = {
     "edge_map": (),
     "dedge_x": (),
     "dedge_map": (),
+    "edge_weight": (),
+    "edge_bias": (),
+    "dedge_weight": (),
+    "dedge_bias": (),
     "records": _FEATURES,
 }
 _REALS = ("negative_slope", "dropout", "epsilon")

@@ -9,7 +9,7 @@
 
 namespace tempergat {
 
-constexpr int64_t kInterfaceVersion = 7;
+constexpr int64_t kInterfaceVersion = 8;
 
 enum Storage : int64_t { kFloat32 = 0, kFloat64 = 1, kBfloat16 = 2 };
 enum Isa : int64_t { kGeneric = 0, kAvx2 = 1, kAvx512 = 2 };
@@ -80,6 +80,11 @@ struct Call {
   const void* edge_map;
   void* dedge_x;
   void* dedge_map;
+  // A factor of the weights and what is added to the logits, [E, H], and their gradients.
+  const void* edge_weight;
+  const void* edge_bias;
+  void* dedge_weight;
+  void* dedge_bias;
   // What a later pass of backward needs to know of an edge; the stride is in bytes.
   Features records;
 };

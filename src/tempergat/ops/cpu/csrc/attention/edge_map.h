@@ -2,7 +2,7 @@
 // edge, computed where it is needed. See "Edge features" in ops/README.md.
 #pragma once
 
-#include "rows.h"
+#include "factors.h"
 
 namespace tempergat {
 namespace TEMPERGAT_ISA {

@@ -16,6 +16,7 @@ int64_t forward(const Call& call) {
   const Shape shape(call.heads, call.channels);
   const Edges edges(call.by_target, call.wide_index);
   const Dropout<A> dropout(call);
+  const EdgeNumbers<A> edge_weight(call.edge_weight, shape.heads);
   const Scores<Shape> scores(shape, call);
   const Pairs<Shape> pairs(shape, call);
   const auto z = shape.table(call.z_src), z_dst = shape.table(call.z_dst);
@@ -76,6 +77,7 @@ int64_t forward(const Call& call) {
           pairs.template logits<decltype(tile)::blocks>(
               z, edges, from, count, h, b, m.z_i, m.att, m.edge_map, m.logit);
         });
+        scores.bias.add_to(edges, from, count, m.logit);
       } else {
         for (int64_t k = 0; k < count; ++k) {
           edges.prefetch(scores.src, H, from + k);
@@ -135,6 +137,7 @@ int64_t forward(const Call& call) {
           dropout.factors(m.seeds, edges.edge_id[from + k], m.factor);
           for (int64_t h = 0; h < H; ++h) m.logit[k * H + h] *= m.factor[h];
         }
+      edge_weight.multiply(edges, from, count, m.logit);
       shape.tiles([&](auto tile, int64_t h, int64_t b) {
         shape.template add_rows<decltype(tile)::blocks, !V2>(
             z, edges, from, count, h, b,
@@ -144,10 +147,16 @@ int64_t forward(const Call& call) {
 
     S* out = static_cast<S*>(call.out.data) + i * call.out.stride;
     shape.pack(m.weighted_sum, out, [&](int64_t h) {
-      return end > begin ? A(1) / m.denominator[h] : A(0);
+      return m.denominator[h] != 0 ? A(1) / m.denominator[h] : A(0);
     });
-    for (int64_t h = 0; h < H; ++h)
+    for (int64_t h = 0; h < H; ++h) {
       lse[i * H + h] = end > begin ? m.max_logit[h] + std::log(m.denominator[h]) : A(0);
+      // Where all logits are minus infinity, all weights are 0, in backward too.
+      if (m.denominator[h] != 0 || end == begin) continue;
+      lse[i * H + h] = INFINITY;
+      m.max_logit[h] = 0;
+      m.denominator[h] = 1;
+    }
     if (weights)
       for (int64_t k = begin; k < end; ++k) {
         A* weight = weights + edges.position[k] * H;
@@ -156,6 +165,7 @@ int64_t forward(const Call& call) {
         if (dropout) dropout.factors(m.seeds, edges.edge_id[k], m.factor);
         for (int64_t h = 0; h < H; ++h)
           weight[h] = m.rescale[h] / m.denominator[h] * (dropout ? m.factor[h] : A(1));
+        edge_weight.multiply(edges, k, 1, weight);
       }
   };
   shape.prepare(call.out);

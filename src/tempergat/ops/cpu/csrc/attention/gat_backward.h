@@ -26,6 +26,7 @@ struct GatBackward {
   const Edges by_target, by_source;
   const Dropout<A> dropout;
   const Scores<Shape> scores;
+  const EdgeNumbers<A> edge_weight;
   const typename Shape::Table z, dout;
   const int64_t H, C, blocks, batch;
   const Records records;
@@ -39,6 +40,7 @@ struct GatBackward {
         by_source(c.by_source, c.wide_index),
         dropout(c),
         scores(shape, c),
+        edge_weight(c.edge_weight, c.heads),
         z(shape.table(c.z_src)),
         dout(shape.table(c.dout)),
         H(shape.heads),
@@ -52,7 +54,7 @@ struct GatBackward {
   GatBackward(const GatBackward&) = delete;
 
   // An edge's two numbers per head: alpha, negative where dropout drops the weight, and
-  // dalpha. The pass by target replaces alpha by du.
+  // dalpha without the edge's own weight. The pass by target replaces alpha by du.
   A* record(int64_t position) const { return records.at<A>(position); }
 
   struct Memory {
@@ -131,7 +133,7 @@ struct GatBackward {
         store<L>(m.mass + h, mass);
       });
     }
-    for (int64_t h = 0; h < H; ++h) to[H + h] = A(1 / m.mass[h]);
+    for (int64_t h = 0; h < H; ++h) to[H + h] = m.mass[h] != 0 ? A(1 / m.mass[h]) : A(0);
   }
 
   // By source: dz_j, and for every edge alpha and <dout_i, z_j>.
@@ -162,9 +164,8 @@ struct GatBackward {
           store<L>(alpha, load<L>(alpha) * load<L>(scale + h));
         });
       }
-      const A* beta = m.alpha;
+      const A* beta = dropout || edge_weight ? m.beta : m.alpha;
       if (dropout) {
-        beta = m.beta;
         for (int64_t k = 0; k < count; ++k) {
           A *alpha = m.alpha + k * H, *dropped = m.beta + k * H;
           dropout.factors(m.seeds, by_source.edge_id[from + k], m.factor);
@@ -173,7 +174,10 @@ struct GatBackward {
             if (m.factor[h] == 0) alpha[h] = -alpha[h];
           }
         }
+      } else if (edge_weight) {
+        __builtin_memcpy(m.beta, m.alpha, size_t(count * H) * sizeof(A));
       }
+      edge_weight.multiply(by_source, from, count, m.beta);
       shape.tiles([&](auto tile, int64_t h, int64_t b) {
         add_targets<decltype(tile)::blocks>(from, count, h, b, beta, m);
       });
@@ -225,6 +229,8 @@ struct GatBackward {
     const A* dweights = static_cast<const A*>(call.dweights);
     A* dedge_score = static_cast<A*>(call.dedge_score);
     A* dscore_dst = static_cast<A*>(call.dscore_dst);
+    A* dedge_weight = static_cast<A*>(call.dedge_weight);
+    A* dedge_bias = static_cast<A*>(call.dedge_bias);
     over_heads(H, [&](auto lanes, int64_t h) {
       constexpr int L = decltype(lanes)::count;
       // These sums nearly cancel, so they are taken in double.
@@ -240,13 +246,14 @@ struct GatBackward {
         if (dropout)
           dalpha *= signed_alpha < 0 ? Vec<A, L>{} : splat<L, A>(dropout.keep_scale);
         if (dweights || dropout) store<L>(to + H, dalpha);
+        if (edge_weight) dalpha *= edge_weight.template at<L>(position, h);
         const D alpha = __builtin_convertvector(absolute<L, A>(signed_alpha), D);
         delta += alpha * __builtin_convertvector(dalpha, D);
         mass += alpha;
       }
       // Dividing by the sum of the weights removes their common rounding error, so that
       // the row's gradients cancel as they should.
-      const D scale = begin < end ? 1 / mass : D{};
+      const D scale = mass != 0 ? 1 / mass : D{};
       delta *= scale;
       for (int64_t k = begin; k < end; ++k) {
         const int64_t position = by_target.position[k];
@@ -255,10 +262,19 @@ struct GatBackward {
         const auto u = scores.template sums<L>(by_target.other[k], i, position, h);
         const auto slope = u > 0 ? splat<L, A>(1) : splat<L, A>(scores.slope);
         const D alpha = __builtin_convertvector(absolute<L, A>(load<L>(to)), D);
-        const D dalpha = __builtin_convertvector(load<L>(to + H), D);
-        const D d =
-            alpha * scale * (dalpha - delta) * __builtin_convertvector(slope, D);
+        const D kept = __builtin_convertvector(load<L>(to + H), D);
+        D dalpha = kept;
+        if (edge_weight)
+          dalpha *= __builtin_convertvector(edge_weight.template at<L>(position, h), D);
+        const D dlogit = alpha * scale * (dalpha - delta);
+        const D d = dlogit * __builtin_convertvector(slope, D);
         total += d;
+        if (dedge_weight)
+          store<L>(dedge_weight + position * H + h,
+                   __builtin_convertvector(alpha * scale * kept, Vec<A, L>));
+        if (dedge_bias)
+          store<L>(dedge_bias + position * H + h,
+                   __builtin_convertvector(dlogit, Vec<A, L>));
         store<L>(to, __builtin_convertvector(d, Vec<A, L>));
         if (dedge_score) store<L>(dedge_score + position * H + h, load<L>(to));
       }

@@ -27,7 +27,9 @@ struct Gatv2Backward : Gatv2State<Shape> {
   using typename Base::V;
   using typename Base::Word;
   using Base::batch, Base::blocks, Base::by_source, Base::by_target, Base::C, Base::call;
-  using Base::dout, Base::dropout, Base::H, Base::map_size, Base::pairs, Base::record;
+  using Base::dout, Base::dropout, Base::edge_bias, Base::edge_gradients;
+  using Base::edge_weight, Base::H;
+  using Base::map_size, Base::most_chunks, Base::pairs, Base::put_totals, Base::record;
   using Base::records, Base::shape, Base::share, Base::signs, Base::W, Base::z_dst;
   using Base::z_src;
   explicit Gatv2Backward(const Call& c) : Base(c) {}
@@ -53,31 +55,6 @@ struct Gatv2Backward : Gatv2State<Shape> {
       }, [](int64_t, const Memory&) {});
     if (status == kDone) put_totals(of_targets, of_sources, products);
     return status;
-  }
-
-  // So many that the sums of all chunks over the edges' features take little memory.
-  int64_t most_chunks() const {
-    constexpr int64_t room = int64_t(1) << 22;
-    return map_size ? larger<int64_t>(16, smaller(Chunks::most, room / map_size))
-                    : Chunks::most;
-  }
-
-  void put_totals(const Partial& of_targets, const Partial& of_sources,
-                  const Partial& products) const {
-    const A *att = static_cast<const A*>(call.att), *map = pairs.projected.map;
-    A *datt = static_cast<A*>(call.datt), *dmap = static_cast<A*>(call.dedge_map);
-    const int64_t width = map_size ? pairs.projected.width : 0;
-    for (int64_t h = 0; h < H; ++h)
-      for (int64_t c = 0; c < C; ++c) {
-        const int64_t at = h * blocks * W + c, to = h * C + c;
-        double total = of_targets.total(at) + of_sources.total(at);
-        for (int64_t d = 0; d < width; ++d) {
-          const double product = products.total(d * shape.padded() + at);
-          total += product * map[to * width + d];
-          dmap[to * width + d] = A(product * att[to]);
-        }
-        datt[to] = A(total);
-      }
   }
 
   template <class Row, class Finish>
@@ -117,7 +94,7 @@ struct Gatv2Backward : Gatv2State<Shape> {
     // The rounding of lse makes all weights of a row slightly too large or too small.
     // Dividing by their sum removes it, so that the row's gradients cancel.
     for (int64_t h = 0; h < H; ++h) {
-      m.scale[h] = end > begin ? 1 / m.total[h] : 0;
+      m.scale[h] = m.total[h] != 0 ? 1 / m.total[h] : 0;
       m.delta[h] *= m.scale[h];
       m.total[h] = 0;
     }
@@ -143,6 +120,7 @@ struct Gatv2Backward : Gatv2State<Shape> {
     shape.tiles([&](auto tile, int64_t h, int64_t b) {
       add_logits<decltype(tile)::blocks>(from, count, h, b, m);
     });
+    edge_bias.add_to(by_target, from, count, m.alpha);
     over_heads(H, [&](auto lanes, int64_t h) {
       constexpr int L = decltype(lanes)::count;
       for (int64_t k = 0; k < count; ++k) {
@@ -171,6 +149,7 @@ struct Gatv2Backward : Gatv2State<Shape> {
         }
         store<L>(record(at) + h, alpha);
         store<L>(record(at) + H + h, dalpha);
+        if (edge_weight) dalpha *= edge_weight.template at<L>(at, h);
         delta += weight * __builtin_convertvector(dalpha, Doubles);
         total += weight;
       }
@@ -216,23 +195,37 @@ struct Gatv2Backward : Gatv2State<Shape> {
 
   // dlogit and beta of a batch of edges, and their shares in the row's gradients.
   void compute_gradients(int64_t from, int64_t count, const Memory& m) const {
+    A* dedge_weight = static_cast<A*>(call.dedge_weight);
+    A* dedge_bias = static_cast<A*>(call.dedge_bias);
     over_heads(H, [&](auto lanes, int64_t h) {
       constexpr int L = decltype(lanes)::count;
       using Doubles = Vec<double, L>;
       const Doubles delta = load<L>(m.delta + h), scale = load<L>(m.scale + h);
       Doubles total = load<L>(m.total + h);
       for (int64_t k = 0; k < count; ++k) {
-        A* to = record(by_target.position[from + k]) + h;
+        const int64_t at = by_target.position[from + k];
+        A* to = record(at) + h;
         const auto alpha = load<L>(to);
         const Doubles weight =
             __builtin_convertvector(absolute<L, A>(alpha), Doubles) * scale;
-        const Doubles dlogit =
-            weight * (__builtin_convertvector(load<L>(to + H), Doubles) - delta);
+        const Doubles kept = __builtin_convertvector(load<L>(to + H), Doubles);
+        Doubles dalpha = kept;
+        if (edge_weight)
+          dalpha *=
+              __builtin_convertvector(edge_weight.template at<L>(at, h), Doubles);
+        const Doubles dlogit = weight * (dalpha - delta);
         total += dlogit;
+        if (dedge_weight)
+          store<L>(dedge_weight + at * H + h,
+                   __builtin_convertvector(weight * kept, Vec<A, L>));
+        if (dedge_bias)
+          store<L>(dedge_bias + at * H + h,
+                   __builtin_convertvector(dlogit, Vec<A, L>));
         store<L>(m.dlogit + k * H + h, dlogit);
         store<L>(to, __builtin_convertvector(dlogit, Vec<A, L>));
         auto beta = __builtin_convertvector(weight, Vec<A, L>);
         if (dropout) beta = alpha < 0 ? Vec<A, L>{} : beta * dropout.keep_scale;
+        if (edge_weight) beta *= edge_weight.template at<L>(at, h);
         store<L>(to + H, beta);
       }
       store<L>(m.total + h, total);
@@ -277,20 +270,6 @@ struct Gatv2Backward : Gatv2State<Shape> {
         sum[b] = add_where<W, double>(sum[b], positive_bits[b], dlogit);
     }
     for (int b = 0; b < Blocks; ++b) store<W>(to + b * W, sum[b]);
-  }
-
-  // dedge of one edge, and its part of datt.
-  void edge_gradients(int64_t at, const Memory& m) const {
-    for (int64_t h = 0; h < H; ++h)
-      for (int64_t b = 0; b < blocks; ++b) {
-        const int64_t c = (h * blocks + b) * W;
-        const V part = share(at, h, b);
-        const V own = shape.block(pairs.edge.row(at) + h * C, b, pairs.edge.end);
-        store<W>(m.datt + c,
-                 load<W>(m.datt + c) + __builtin_convertvector(part * own, D));
-        shape.put(load<W>(m.att + c) * part,
-                  static_cast<S*>(call.dedge.data) + at * call.dedge.stride + h * C, b);
-      }
   }
 
   void source(int64_t j, const Memory& m) const {

@@ -41,6 +41,7 @@ struct Gatv2State {
   const Edges by_target, by_source;
   const Dropout<A> dropout;
   const Pairs<Shape> pairs;
+  const EdgeNumbers<A> edge_weight, edge_bias;
   const typename Shape::Table z_src, z_dst, dout;
   const int64_t H, C, blocks, batch, map_size;
   const Records records;
@@ -52,6 +53,8 @@ struct Gatv2State {
         by_source(c.by_source, c.wide_index),
         dropout(c),
         pairs(shape, c),
+        edge_weight(c.edge_weight, c.heads),
+        edge_bias(c.edge_bias, c.heads),
         z_src(shape.table(c.z_src)),
         z_dst(shape.table(c.z_dst)),
         dout(shape.table(c.dout)),
@@ -63,7 +66,8 @@ struct Gatv2State {
         records(c.records) {}
 
   // An edge's two numbers per head. After the first pass: dlogit and beta. Within it:
-  // alpha, negative where dropout drops the weight, and dalpha.
+  // alpha, negative where dropout drops the weight, and dalpha without the edge's own
+  // weight.
   A* record(int64_t position) const { return records.at<A>(position); }
   // Which channels were above zero, a word per block.
   Word* signs(int64_t position) const {
@@ -111,12 +115,52 @@ struct Gatv2State {
     }
   };
 
+  // So many that the sums of all chunks over the edges' features take little memory.
+  int64_t most_chunks() const {
+    constexpr int64_t room = int64_t(1) << 22;
+    return map_size ? larger<int64_t>(16, smaller(Chunks::most, room / map_size))
+                    : Chunks::most;
+  }
+
+  // Writes datt and dedge_map from the sums of all chunks.
+  void put_totals(const Partial& of_targets, const Partial& of_sources,
+                  const Partial& products) const {
+    const A *att = static_cast<const A*>(call.att), *map = pairs.projected.map;
+    A *datt = static_cast<A*>(call.datt), *dmap = static_cast<A*>(call.dedge_map);
+    const int64_t width = map_size ? pairs.projected.width : 0;
+    for (int64_t h = 0; h < H; ++h)
+      for (int64_t c = 0; c < C; ++c) {
+        const int64_t at = h * blocks * W + c, to = h * C + c;
+        double total = of_targets.total(at) + of_sources.total(at);
+        for (int64_t d = 0; d < width; ++d) {
+          const double product = products.total(d * shape.padded() + at);
+          total += product * map[to * width + d];
+          dmap[to * width + d] = A(product * att[to]);
+        }
+        datt[to] = A(total);
+      }
+  }
+
   // dlogit leaky'(v) of one edge, a block of one head.
   V share(int64_t at, int64_t h, int64_t b) const {
     const A dlogit = record(at)[h];
     const V below = splat<W, A>(dlogit * pairs.slope);
     return add_where<W, A>(below, signs(at)[h * blocks + b],
                            splat<W, A>(dlogit) - below);
+  }
+
+  // dedge of one edge, and its part of datt.
+  void edge_gradients(int64_t at, const Memory& m) const {
+    for (int64_t h = 0; h < H; ++h)
+      for (int64_t b = 0; b < blocks; ++b) {
+        const int64_t c = (h * blocks + b) * W;
+        const V part = share(at, h, b);
+        const V own = shape.block(pairs.edge.row(at) + h * C, b, pairs.edge.end);
+        store<W>(m.datt + c,
+                 load<W>(m.datt + c) + __builtin_convertvector(part * own, D));
+        shape.put(load<W>(m.att + c) * part,
+                  static_cast<S*>(call.dedge.data) + at * call.dedge.stride + h * C, b);
+      }
   }
 };
 

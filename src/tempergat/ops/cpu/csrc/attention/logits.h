@@ -7,11 +7,12 @@ namespace tempergat {
 namespace TEMPERGAT_ISA {
 namespace {
 
-// GAT: leaky(score_src[j] + score_dst[i] + edge_score).
+// GAT: leaky(score_src[j] + score_dst[i] + edge_score) + edge_bias.
 template <class Shape>
 struct Scores {
   using A = typename Shape::A;
   const A *src, *dst, *edge;
+  EdgeNumbers<A> bias;
   int64_t heads;
   A slope;
 
@@ -19,6 +20,7 @@ struct Scores {
       : src(static_cast<const A*>(call.score_src)),
         dst(static_cast<const A*>(call.score_dst)),
         edge(static_cast<const A*>(call.edge_score)),
+        bias(call.edge_bias, shape.heads),
         heads(shape.heads),
         slope(A(call.negative_slope)) {}
 
@@ -32,7 +34,8 @@ struct Scores {
   }
   template <int L>
   Vec<A, L> logits(int64_t j, int64_t i, int64_t position, int64_t h) const {
-    return leaky<L>(sums<L>(j, i, position, h), slope);
+    const auto e = leaky<L>(sums<L>(j, i, position, h), slope);
+    return bias ? e + bias.template at<L>(position, h) : e;
   }
 };
 

@@ -1,5 +1,5 @@
 // What all kernels share: reading the edges, cutting rows into chunks for threads,
-// scratch memory, dropout, and the shape of a feature row.
+// scratch memory, and the shape of a feature row.
 #pragma once
 
 #include <cstdlib>
@@ -171,53 +171,6 @@ struct Records {
     if ((slot += 16) >= edges.slots) return;
     const char* from = at<char>(edges.position[slot]);
     for (int64_t b = 0; b < features.stride; b += 64) prefetch_line(from + b);
-  }
-};
-
-// Dropout exactly as in ops/random.py.
-template <class A>
-struct Dropout {
-  static constexpr int W = 16;
-  using U = Vec<uint32_t, W>;
-  const int64_t* seed;
-  int64_t heads;
-  uint32_t threshold;
-  A keep_scale;
-  explicit Dropout(const Call& call)
-      : seed(call.dropout > 0 ? call.dropout_seed : nullptr),
-        heads(call.heads),
-        threshold(uint32_t(call.drop_threshold)),
-        keep_scale(call.dropout < 1 ? A(1 / (1 - call.dropout)) : A(0)) {}
-  explicit operator bool() const { return seed != nullptr; }
-
-  static U mix(U x) {
-    x ^= x >> 16;
-    x *= 0x7FEB352Du;
-    x ^= x >> 15;
-    x *= 0x846CA68Bu;
-    return x ^ (x >> 16);
-  }
-  int64_t padded() const { return (heads + W - 1) / W * W; }
-  // The lower and the upper halves of the heads' seeds, each padded.
-  void split(uint32_t* halves) const {
-    if (!seed) return;
-    for (int64_t h = 0; h < heads; ++h) {
-      halves[h] = uint32_t(seed[h]);
-      halves[padded() + h] = uint32_t(uint64_t(seed[h]) >> 32);
-    }
-  }
-  // The factor of each head's weight for an edge: 0 or 1 / (1 - rate), padded.
-  void factors(const uint32_t* halves, int64_t edge_id, A* to) const {
-    const uint32_t low = uint32_t(edge_id), high = uint32_t(uint64_t(edge_id) >> 32);
-    for (int64_t h = 0; h < heads; h += W) {
-      U x, upper;
-      __builtin_memcpy(&x, halves + h, sizeof x);
-      __builtin_memcpy(&upper, halves + padded() + h, sizeof upper);
-      x = mix(mix(x ^ low) ^ (upper ^ high));
-      // A comparison gives -1 for true.
-      const Vec<int32_t, W> keeps = (x >> 8) >= threshold;
-      store<W>(to + h, __builtin_convertvector(keeps, Vec<A, W>) * -keep_scale);
-    }
   }
 };
 
