@@ -119,6 +119,15 @@ def test_check_names_what_lies_in_place_of_a_table(
     assert "is a device" in command("data", "check", "/dev/null").err
 
 
+def test_a_pipe_in_place_of_a_recipe_or_a_checkpoint_is_refused(
+    command: Command, graph: Path
+) -> None:
+    os.mkfifo("pipe.yaml")
+    words = "pipe.yaml: it is a pipe or a device, not a file; give the path of a"
+    command.refuses(words, "compare", graph, "--recipe", "pipe.yaml")
+    command.refuses(words, "predict", "pipe.yaml", graph)
+
+
 def test_control_characters_of_a_table_do_not_reach_the_terminal(
     command: Command, folder: Path, recipe: Path
 ) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .files import csv_text as csv_text
     from .files import file_stem as file_stem
     from .files import is_standard_output as is_standard_output
+    from .files import refuse_pipe as refuse_pipe
     from .files import replace_non_finite as replace_non_finite
     from .files import write_array as write_array
     from .files import write_bytes as write_bytes

@@ -6,6 +6,7 @@ Writes are atomic: a reader sees the old file or the new one, never a part of it
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import math
 import os
@@ -123,6 +124,12 @@ def _is_special(path: Path) -> bool:
         return not stat.S_ISREG(os.stat(path).st_mode)
     except OSError:
         return False
+
+
+def refuse_pipe(path: object) -> None:
+    """Raises OSError for a pipe or a device, where reading may wait or never end."""
+    if isinstance(path, Path) and _is_special(path) and not path.is_dir():
+        raise OSError(errno.EINVAL, "it is a pipe or a device, not a file")
 
 
 def _target(path: Path) -> Path:

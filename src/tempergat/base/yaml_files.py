@@ -14,6 +14,7 @@ from yaml.constructor import SafeConstructor
 from yaml.resolver import Resolver
 
 from tempergat.base.errors import UserError
+from tempergat.base.files import refuse_pipe
 from tempergat.base.text import LONGEST_VALUE, one_line
 
 # YAML 1.1 wants a point in a number, so PyYAML reads 1e-3 as text.
@@ -41,6 +42,7 @@ def read_yaml(
             too many values through aliases.
     """
     try:
+        refuse_pipe(file)
         return _load(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(f"cannot read {what}: {error.strerror}; {remedy}") from error

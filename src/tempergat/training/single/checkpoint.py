@@ -20,7 +20,7 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from tempergat.base import UserError, write_into
+from tempergat.base import UserError, refuse_pipe, write_into
 from tempergat.training.loop import COLUMNS
 from tempergat.training.settings.config import RunConfig
 from tempergat.training.tasks import SPLITS
@@ -99,6 +99,7 @@ def read(path: Path, remedy: str = _REMEDY) -> Checkpoint:
             later version.
     """
     try:
+        refuse_pipe(path)
         content = path.read_bytes()
     except OSError as error:
         raise UserError(
