@@ -2,7 +2,9 @@
 
 import io
 import re
+from unittest.mock import Mock
 
+import pytest
 from rich.console import Console
 from rich.text import Text
 
@@ -100,6 +102,23 @@ def _shown(terminal: bool, quiet: bool = False, kind: str = "xterm") -> str:
         display.progress(progress)
     display.end()
     return file.getvalue()
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_lines_printed_before_the_training_are_not_printed_again(
+    quiet: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[str] = []
+    monkeypatch.setattr(
+        "tempergat.cli.ui.display.print_comparison",
+        lambda comparison, said: heard.extend(said),
+    )
+    plan = make_plan("demo", ["gat"], runs=1)
+    console = Console(file=io.StringIO())
+    display = TerminalDisplay([plan], console, quiet=quiet, as_json=False)
+    display.start(plan, ["The edge weight (w) is not used by gat."])
+    display.result(Mock())
+    assert len(heard) == (0 if quiet else 1)
 
 
 def test_progress_lines_have_scores_counts_and_time_left() -> None:

@@ -199,16 +199,20 @@ def test_missing_features_are_counted_by_the_report_and_named_by_loading(
         load(tmp_path)
 
 
-def test_attributes_of_edges_that_no_method_reads_are_named(tmp_path: Path) -> None:
+def test_attributes_of_edges_that_no_method_reads_are_named_once(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "nodes.csv").write_text("f,label\n1,0\n1,1\n")
     (tmp_path / "edges.csv").write_text("source,weight,target,kind\n0,0.5,1,a\n")
-    not_read = describe_reading(as_dataset(tmp_path, split="100/0/0"))["not_read"]
-    assert not_read == "weight of the edges, kind of the edges"
+    loaded = as_dataset(tmp_path, split="100/0/0")
+    assert "the edge columns weight, kind are not used; to use" in loaded.notes[0]
+    assert "not_read" not in describe_reading(loaded)
     data = Data(x=torch.ones(2, 1), y=torch.tensor([0, 1]))
     data.edge_index, data.edge_attr = torch.tensor([[0], [1]]), torch.ones(1, 2)
     torch.save(data, tmp_path / "g.pt")
     loaded = as_dataset(tmp_path / "g.pt", split="100/0/0")
-    assert describe_reading(loaded)["not_read"] == "edge_attr of the edges"
+    assert "the edge column edge_attr is not used; to use it" in loaded.notes[0]
+    assert "not_read" not in describe_reading(loaded)
 
 
 def test_report_on_a_graph_without_features_says_that_training_needs_some(

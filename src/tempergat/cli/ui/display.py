@@ -43,6 +43,7 @@ class TerminalDisplay(Lines):
         self._plans = plans
         self._console = console
         self._as_json = as_json
+        self._quiet = quiet
         self._is_first = True
         self._said: tuple[str, ...] = ()
         self._live: Live | None = None
@@ -51,8 +52,9 @@ class TerminalDisplay(Lines):
 
     def start(self, plan: Plan, lines: Sequence[str]) -> None:
         super().start(plan, lines)
-        # The command has printed these when it had read the graphs.
-        self._said = plan.first_graph.notes if plan.graphs else ()
+        # The command has printed the notes when it had read the graphs.
+        notes = plan.first_graph.notes if plan.graphs else ()
+        self._said = (*notes, *(() if self._quiet else lines))
         self._progress = Progress(None, 0, 0)
         if self._is_live:
             self._live = Live(

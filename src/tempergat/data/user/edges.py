@@ -74,8 +74,9 @@ def with_edge_columns(
         graph,
         edge_feature_names=tuple(feature_names),
         edge_weight_name=options.edge_weight,
+        # Said once: in a note with the remedy, and not among what is not read.
         notes=(*graph.notes, *_note(source, unused)),
-    ).not_reading(f"{name} of the edges" for name in unused)
+    )
 
 
 def _note(source: str, unused: Sequence[str]) -> tuple[str, ...]:
