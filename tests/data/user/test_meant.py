@@ -300,15 +300,19 @@ for word in ("None", "NA", "?", "-", "null"):
     labels(f"one {word}", texts, meant=[None if t == word else t for t in texts])
 
 
-def many(name: str, texts: list[Any], said: str) -> None:
+def many(name: str, texts: list[Any], said: str = "", **options: Any) -> None:
     """A form of many nodes, whose labels are hardly classes."""
     rows = range(len(texts))
-    nodes = {"height": list(rows), "label": texts}
-    ends = {"source": list(rows)[:-1], "target": list(rows)[1:]}
-    add(f"labels: {name}", nodes, said, edges=ends)
+    features = {"height": [0.5 * row for row in rows]}
+    nodes = {**features, "label": texts}
+    labels = [str(text) for text in texts]
+    meant = {"labels": labels, "features": features, "options": options}
+    add(f"labels: {name}", nodes, said, **meant)
 
 
-many("counts", [row * row % 211 for row in range(600)], "like a count or an age")
+COUNTS = [row * row % 211 for row in range(600)]
+many("counts", COUNTS, "like a count or an age.*, or insist .* with --many-classes")
+many("counts that are classes", COUNTS, many_classes=True)
 many("ages", [20 + 7 * row % 41 for row in range(60)], "like a count or an age")
 many("days", [f"2020-01-{row % 28 + 1:02}" for row in range(40)], "of 28 classes")
 many("names", [f"person {row}" for row in range(80)], "of 80 classes")

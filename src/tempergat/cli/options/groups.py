@@ -38,6 +38,13 @@ class Reading:
     label: Annotated[
         _Words, typer.Option(help="Column of nodes.csv with the classes.")
     ] = None
+    many_classes: Annotated[
+        bool,
+        typer.Option(
+            "--many-classes",
+            help="Take a label of many numbers with few nodes each for classes.",
+        ),
+    ] = False
     split_column: Annotated[
         _Words, typer.Option(help="Column of nodes.csv that says train, val or test.")
     ] = None

@@ -149,7 +149,9 @@ def with_targets(
     how_read = HowRead(nodes=nodes.columns.id, not_read=nodes.columns.left_out)
     if nodes.labels is not None:
         texts, unlabelled = known_labels(str(nodes.path), nodes.labels, options)
-        classes, class_names, more = classes_of_texts(str(nodes.path), texts, nodes.at)
+        classes, class_names, more = classes_of_texts(
+            str(nodes.path), texts, nodes.at, many=options.many_classes
+        )
         notes += more
         store.y = torch.from_numpy(classes)
         label = nodes.columns.label or how_read.label

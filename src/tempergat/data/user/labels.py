@@ -83,7 +83,7 @@ def known_labels(
 
 
 def classes_of_texts(
-    source: str, texts: np.ndarray, at: Callable[[int], str]
+    source: str, texts: np.ndarray, at: Callable[[int], str], *, many: bool
 ) -> Classes:
     """The class of each node from the words or numbers of a table.
 
@@ -91,6 +91,7 @@ def classes_of_texts(
         source: The file, for errors and notes.
         texts: The label of each node; "" where it is unknown.
         at: Returns file and row, for errors.
+        many: Whether there may be many numbers of few nodes each.
 
     Returns:
         The classes, -1 where there is none; the label of each class, None where the
@@ -121,7 +122,8 @@ def classes_of_texts(
     if are_numbers:
         matches = [_INTEGER.fullmatch(text) for text in texts]
         values = np.array([0 if m is None else int(m[1]) for m in matches], np.int64)
-        _refuse_counts(source, given)
+        if not many:
+            _refuse_counts(source, given)
         labels, numbers, notes = classes_of_numbers(source, values, texts != "")
         return labels, numbers, (*notes, *_note_on_minus_one(source, values))
     names = tuple(sorted(set(given)))
@@ -217,8 +219,8 @@ def _refuse_counts(source: str, given: list[str]) -> None:
         raise UserError(
             f"{source}: the label has {len(different)} different numbers "
             f"({', '.join(first)}, ...) on {len(given)} nodes, like a count or an age; "
-            f"choose another column with --label {in_python('label')}, or write "
-            "classes as words, like c1"
+            f"choose another column with --label {in_python('label')}, or insist on "
+            f"classes with --many-classes {in_python('many_classes')}"
         )
 
 

@@ -51,6 +51,7 @@ class ReadOptions:
         edge_features: Columns of the edges that are edge features.
         edge_weight: Column of the edges that is their weight.
         target: Node type to classify, where several have labels.
+        many_classes: Whether a label of many numbers with few nodes each is classes.
     """
 
     directed: bool | None = None
@@ -71,6 +72,7 @@ class ReadOptions:
     source: str | None = None
     dest: str | None = None
     drop_unknown_edges: bool = False
+    many_classes: bool = False
 
     def __post_init__(self) -> None:
         for name in NAMES_OPTIONS:
