@@ -16,7 +16,7 @@ class DenseLayer(nn.Module):
     """A layer with the parameters and settings of another one.
 
     Args:
-        layer: A `TemperGATConv` or `TemperGATv2Conv`.
+        layer: A `TemperGATConv`, `TemperGATv2Conv` or `TemperTransformerConv`.
     """
 
     def __init__(self, layer: nn.Module) -> None:
@@ -44,17 +44,26 @@ class DenseLayer(nn.Module):
 
         gate = layer.gate
         left, right = self._project("src", x_src), self._project("dst", x_dst)
+        edge = self._heads(self._map("lin_edge", edge_attr))
+        value = None
+        if hasattr(layer, "lin_value"):
+            value = self._map("lin_value", x_src)
+            if layer.qk_norm:
+                left = self._normalize("norm_key", left)
+                right = self._normalize("norm_query", right)
         if gate == "first":
             left = left * self._gate("src", x_src)
             right = None if right is None else right * self._gate("dst", x_dst)
-        left, right, edge = (
-            None if z is None else z.unflatten(-1, (layer.heads, layer.out_channels))
-            for z in (left, right, self._map("lin_edge", edge_attr))
-        )
-        left_e = self._rows(leaves, left)
-        right_e = None if right is None else self._rows(arrives, right)
+            value = None if value is None else value * self._gate("src", x_src)
+        left_e = self._rows(leaves, self._heads(left))
+        right_e = None if right is None else self._rows(arrives, self._heads(right))
+        value_e = left_e if value is None else self._rows(leaves, self._heads(value))
 
-        if hasattr(layer, "att"):
+        if value is not None:
+            if edge is not None:
+                left_e, value_e = left_e + edge, value_e + edge
+            logit = (left_e * right_e).sum(-1) / layer.out_channels**0.5
+        elif hasattr(layer, "att"):
             summed = left_e + right_e
             summed = summed if edge is None else summed + edge
             logit = (F.leaky_relu(summed, layer.negative_slope) * layer.att).sum(-1)
@@ -72,14 +81,27 @@ class DenseLayer(nn.Module):
         largest.scatter_reduce_(0, index, logit.detach(), "amax", include_self=False)
         weight = (logit - largest[target]).exp()
         alpha = weight / (arrives @ (arrives.t() @ weight))
-        message = alpha.unsqueeze(-1) * left_e
+        message = alpha.unsqueeze(-1) * value_e
         out = arrives.t() @ message.flatten(1)
         if gate == "post":
             out = out * self._gate("dst", x_dst)
         if not layer.concat:
             out = out.unflatten(-1, (layer.heads, layer.out_channels)).mean(1)
-        if x_dst is not None and layer.res is not None:
-            out = out + self._map("res", x_dst)
+        return self._skip(out, x_dst)
+
+    def _skip(self, out: Tensor, x_dst: Tensor | None) -> Tensor:
+        """Adds the linear map of the targets' input, and the bias."""
+        layer = self.layer
+        if hasattr(layer, "lin_value"):
+            skipped = self._map("lin_skip", x_dst) if layer.root_weight else None
+        else:
+            skipped = self._map("res", x_dst)
+        if skipped is not None and layer.lin_beta is not None:
+            both = torch.cat([out, skipped, out - skipped], -1)
+            share = torch.sigmoid(both @ layer.lin_beta.weight.t())
+            out = share * skipped + (1 - share) * out
+        elif skipped is not None:
+            out = out + skipped
         return out if layer.bias is None else out + layer.bias
 
     def _temperature(self) -> Tensor | float:
@@ -89,7 +111,10 @@ class DenseLayer(nn.Module):
         return 1.0 if kind is None else kind
 
     def _project(self, side: str, x: Tensor | None) -> Tensor | None:
-        names = {"src": ("lin", "lin_src", "lin_l"), "dst": ("lin", "lin_dst", "lin_r")}
+        names = {
+            "src": ("lin", "lin_src", "lin_l", "lin_key"),
+            "dst": ("lin", "lin_dst", "lin_r", "lin_query"),
+        }
         return next(
             self._map(name, x)
             for name in names[side]
@@ -110,6 +135,17 @@ class DenseLayer(nn.Module):
         x = x.unsqueeze(-1) if x.dim() == 1 else x
         out = x @ lin.weight.t()
         return out if lin.bias is None else out + lin.bias
+
+    def _heads(self, z: Tensor | None) -> Tensor | None:
+        shape = (self.layer.heads, self.layer.out_channels)
+        return None if z is None else z.unflatten(-1, shape)
+
+    def _normalize(self, name: str, z: Tensor) -> Tensor:
+        """Divides every head by its root mean square."""
+        z = self._heads(z)
+        # As torch.nn.RMSNorm does, in the type the layer was trained in.
+        size = (z.square().mean(-1, keepdim=True) + torch.finfo(z.dtype).eps).sqrt()
+        return (z / size * getattr(self.layer, name).weight).flatten(-2)
 
     @staticmethod
     def _rows(incidence: Tensor, z: Tensor) -> Tensor:

@@ -14,9 +14,11 @@ from tempergat.ops.cpu.edges import CHECKED_WHOLE
 
 _PLACES = ("alone",) * 12 + ("HeteroConv",) * 3 + ("to_hetero",) + ("upgrade",) * 2
 _NAMES = {
-    False: ("GATConv", "TemperGATConv"),
-    True: ("GATv2Conv", "TemperGATv2Conv"),
+    "gat": ("GATConv", "TemperGATConv"),
+    "gatv2": ("GATv2Conv", "TemperGATv2Conv"),
+    "transformer": ("TransformerConv", "TemperTransformerConv"),
 }
+_THEIRS, _OURS = (", ".join(names) for names in zip(*_NAMES.values(), strict=True))
 
 
 class Sizes(NamedTuple):
@@ -53,8 +55,8 @@ def draw(number: int, device: str = "cpu", check: str = "assert_same") -> str:
         (
             "import copy",
             "import torch",
-            "from torch_geometric.nn import GATConv, GATv2Conv, HeteroConv, to_hetero",
-            "from tempergat.nn import TemperGATConv, TemperGATv2Conv, upgrade",
+            f"from torch_geometric.nn import {_THEIRS}, HeteroConv, to_hetero",
+            f"from tempergat.nn import {_OURS}, upgrade",
             "from tests.support import same_function",
             "torch.manual_seed(0)",
             f'kind = {{"dtype": torch.{dtype}, "device": "{device}"}}',
@@ -94,13 +96,14 @@ def _at_limits(device: str, beyond: int) -> Iterator[Sizes]:
 
 def _alone(rng: random.Random, sizes: Sizes, check: str) -> Iterator[str]:
     """A layer on its own, with every form of input."""
-    v2 = rng.random() < 0.5
-    options = _options(rng, sizes, v2)
-    form = rng.choice(("x", "(x, x)", "(x, y)", "(x, y)" if v2 else "(x, None)"))
+    kind = rng.choice(list(_NAMES))
+    options = _options(rng, sizes, kind)
+    last = "(x, None)" if kind == "gat" else "(x, y)"
+    form = rng.choice(("x", "(x, x)", "(x, y)", last))
     nodes, targets = sizes.nodes, sizes.nodes
     if form in ("(x, y)", "(x, None)"):
         targets = rng.choice((1, nodes, nodes + 5))
-        if "edge_dim" in options:
+        if "edge_dim" in options and kind != "transformer":
             # PyG cannot fill the self-loops' features of more targets than sources.
             targets = min(targets, nodes)
         if options["flow"] == "target_to_source":
@@ -113,7 +116,7 @@ def _alone(rng: random.Random, sizes: Sizes, check: str) -> Iterator[str]:
     in_channels: Any = rng.choice((pair, (-1, -1)))
     if pair[0] == pair[1]:
         in_channels = rng.choice((features, pair, -1, (-1, -1)))
-    yield from _twins(rng, v2, in_channels, sizes, options)
+    yield from _twins(rng, kind, in_channels, sizes, options)
     yield f"x = torch.randn({nodes}, {pair[0]}, **kind)"
     if form == "(x, y)":
         yield f"y = torch.randn({targets}, {pair[1]}, **kind)"
@@ -129,10 +132,10 @@ def _alone(rng: random.Random, sizes: Sizes, check: str) -> Iterator[str]:
 
 
 def _twins(
-    rng: random.Random, v2: bool, in_channels: Any, sizes: Sizes, options: Any
+    rng: random.Random, kind: str, in_channels: Any, sizes: Sizes, options: Any
 ) -> Iterator[str]:
     """PyG's layer and ours, or ours with temperature and gate."""
-    theirs, ours = _NAMES[v2]
+    theirs, ours = _NAMES[kind]
     yield f"options = {options}"
     call = f"({in_channels}, {sizes.channels}, **options"
     if rng.random() < 0.5:
@@ -141,20 +144,22 @@ def _twins(
     else:
         yield "theirs = None  # the equations"
         new = _temperature_and_gate(rng)
+        if kind == "transformer":
+            new["qk_norm"] = rng.choice((False, True))
     yield f"ours = {ours}{call}, {_arguments(new)}).to(**kind)"
 
 
 def _typed(rng: random.Random, sizes: Sizes, place: str) -> Iterator[str]:
     """Layers between two types of nodes, and within one of them."""
-    theirs, ours = _NAMES[v2 := rng.random() < 0.5]
-    options = _options(rng, sizes, v2) | {"flow": "source_to_target"}
+    theirs, ours = _NAMES[kind := rng.choice(list(_NAMES))]
+    options = _options(rng, sizes, kind) | {"flow": "source_to_target"}
     options.pop("share_weights", None)
     wrapper = rng.choice(("HeteroConv", "to_hetero")) if place == "upgrade" else place
     relations = [
         ("a", "to", "a"),
         *rng.choice(([], [("a", "to", "b"), ("b", "to", "a")])),
     ]
-    if len(relations) > 1 or wrapper == "to_hetero":
+    if kind != "transformer" and (len(relations) > 1 or wrapper == "to_hetero"):
         # PyG refuses self-loops between two types.
         options["add_self_loops"] = False
     nodes = {"a": sizes.nodes, "b": rng.choice((1, 9))}
@@ -206,23 +211,26 @@ def _typed(rng: random.Random, sizes: Sizes, place: str) -> Iterator[str]:
     yield f"same_function.{check}(ours, theirs, x, edge_index{more})"
 
 
-def _options(rng: random.Random, sizes: Sizes, v2: bool) -> dict[str, Any]:
+def _options(rng: random.Random, sizes: Sizes, kind: str) -> dict[str, Any]:
     """What PyG's layer can be made with; mostly defaults are left out."""
     flow = rng.choice(("source_to_target", "target_to_source"))
     options: dict[str, Any] = {"heads": sizes.heads, "flow": flow}
-    for name, values in {
-        "concat": (False,),
+    others: dict[str, Any] = {
         "add_self_loops": (False,),
-        "bias": (False,),
         "residual": (True,),
         "negative_slope": (0.0, 0.7),
-    }.items():
+    }
+    if kind == "transformer":
+        others = {"beta": (True,), "root_weight": (False,)}
+    for name, values in {"concat": (False,), "bias": (False,), **others}.items():
         if rng.random() < 0.35:
             options[name] = rng.choice(values)
-    if v2 and rng.random() < 0.35:
+    if kind == "gatv2" and rng.random() < 0.35:
         options["share_weights"] = True
     if rng.random() < 0.35:
         options["edge_dim"] = sizes.edge_dim
+        if kind == "transformer":
+            return options
         tensor = Code(f"torch.full(({sizes.edge_dim},), 0.3, **kind)")
         options["fill_value"] = rng.choice(("mean", "add", "max", 0.5, tensor))
     return options

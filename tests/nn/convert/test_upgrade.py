@@ -12,15 +12,32 @@ from torch_geometric.nn import (
     HeteroConv,
     Linear,
     Sequential,
+    TransformerConv,
     to_hetero,
 )
 
-from tempergat.nn import TemperGATConv, TemperGATv2Conv, upgrade
+from tempergat.nn import (
+    TemperGATConv,
+    TemperGATv2Conv,
+    TemperTransformerConv,
+    upgrade,
+)
 
 X = torch.randn(15, 6, generator=torch.Generator().manual_seed(0))
 EDGES = torch.randint(0, 15, (2, 60), generator=torch.Generator().manual_seed(1))
 EDGE_ATTR = torch.randn(60, 3, generator=torch.Generator().manual_seed(2))
 GATES = [None, "post", "first"]
+KINDS = {
+    GATConv: TemperGATConv,
+    GATv2Conv: TemperGATv2Conv,
+    TransformerConv: TemperTransformerConv,
+}
+WITH_RESIDUAL = {
+    GATConv: {"residual": True},
+    GATv2Conv: {"residual": True},
+    TransformerConv: {"beta": True},
+}
+WITHOUT_RESIDUAL = {GATConv: {}, GATv2Conv: {}, TransformerConv: {"root_weight": False}}
 
 
 class TwoLayers(torch.nn.Module):
@@ -45,20 +62,20 @@ def assert_same(a, b):
     assert (a - b).abs().max() <= 1e-6 * b.abs().max()
 
 
-@pytest.mark.parametrize("layer", [GATConv, GATv2Conv])
+@pytest.mark.parametrize("layer", KINDS)
 @pytest.mark.parametrize("gate", GATES)
 @pytest.mark.parametrize("temperature", [None, "layer", "head", 1.0])
 @pytest.mark.parametrize("edge_dim", [None, 3])
 def test_function_is_unchanged_and_new_parts_have_gradients(
     layer, gate, temperature, edge_dim
 ):
-    model = randomise_biases(TwoLayers(layer, edge_dim=edge_dim, residual=True))
+    options = {"edge_dim": edge_dim, **WITH_RESIDUAL[layer]}
+    model = randomise_biases(TwoLayers(layer, **options))
     edge_attr = EDGE_ATTR if edge_dim else None
     expected = model(X, EDGES, edge_attr)
     new = upgrade(model, temperature=temperature, gate=gate)
-    kinds = {GATConv: TemperGATConv, GATv2Conv: TemperGATv2Conv}
-    assert type(model.first) is kinds[layer]
-    assert type(model.block["deep"]) is kinds[layer]
+    assert type(model.first) is KINDS[layer]
+    assert type(model.block["deep"]) is KINDS[layer]
     out = model(X, EDGES, edge_attr)
     assert_same(out, expected)
 
@@ -115,26 +132,28 @@ def test_layers_in_a_hetero_conv(settings):
 
 
 def test_the_new_layers_have_the_layers_own_defaults():
-    model = torch.nn.ModuleList([GATConv(6, 5), GATv2Conv(6, 5)])
+    model = torch.nn.ModuleList([theirs(6, 5) for theirs in KINDS])
     upgrade(model)
-    for layer, ours in zip(model, (TemperGATConv, TemperGATv2Conv), strict=True):
+    for layer, ours in zip(model, KINDS.values(), strict=True):
         fresh = ours(6, 5)
         assert repr(layer) == repr(fresh)
         assert torch.equal(layer.lin_gate.bias, fresh.lin_gate.bias)
 
 
-@pytest.mark.parametrize("layer", [GATConv, GATv2Conv])
+@pytest.mark.parametrize("layer", KINDS)
 def test_a_new_residual_keeps_the_outputs_learns_and_is_named_as_pygs(layer):
-    model = randomise_biases(TwoLayers(layer)).double()
+    model = randomise_biases(TwoLayers(layer, **WITHOUT_RESIDUAL[layer])).double()
     expected = model(X.double(), EDGES)
     new = upgrade(model, temperature=None, gate=None, residual=True)
     out = model(X.double(), EDGES)
     assert_same(out, expected)
-    weights = [model.first.res.weight, model.block["deep"].res.weight]
-    assert [id(p) for p in new] == [id(p) for p in weights]
+    name = "lin_skip" if layer is TransformerConv else "res"
+    maps = [getattr(conv, name) for conv in (model.first, model.block["deep"])]
+    assert [id(p) for p in new] == [id(p) for lin in maps for p in lin.parameters()]
     out.pow(2).sum().backward()
     assert all(p.grad.abs().sum() > 0 for p in new)
-    TwoLayers(layer, residual=True).load_state_dict(model.state_dict())
+    options = {} if layer is TransformerConv else {"residual": True}
+    TwoLayers(layer, **options).load_state_dict(model.state_dict())
 
 
 def test_a_residual_that_a_layer_has_is_kept():
@@ -247,7 +266,10 @@ def test_other_layers_are_left_alone():
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (torch.nn.Linear(5, 5), r"no GATConv or GATv2Conv .* in Linear; give"),
+        (
+            torch.nn.Linear(5, 5),
+            "no GATConv, GATv2Conv or TransformerConv .* in Linear; give",
+        ),
         (torch.nn.ModuleList([GCNConv(6, 5)]), "found in ModuleList"),
         (GATConv(6, 5), "itself a GATConv"),
     ],

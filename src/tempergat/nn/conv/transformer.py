@@ -14,9 +14,6 @@ from tempergat.nn.projection import Features, NodeInputs, Sides, is_plain
 from tempergat.nn.temperature import TemperatureKind
 from tempergat.ops import Graph, at_least_float32
 
-# Keys and values of the sources, queries of the targets.
-Parts = tuple[Tensor, ...]
-
 
 class TemperTransformerConv(AttentionLayer):
     r"""A graph transformer with a learnable softmax temperature and a feature gate.
@@ -179,7 +176,7 @@ class TemperTransformerConv(AttentionLayer):
     def _skip_map(self) -> Linear | None:
         return self.lin_skip if self.root_weight else None
 
-    def _project(self, inputs: Sides[NodeInputs], lins: Sides[Linear]) -> Sides[Parts]:
+    def _project(self, inputs: Sides[NodeInputs], lins: Sides[Linear]) -> Sides[Any]:
         if inputs.dst is None:
             raise ValueError(
                 "the queries need the target nodes' features, but x is (x_src, None); "
@@ -190,24 +187,23 @@ class TemperTransformerConv(AttentionLayer):
         if self.qk_norm:
             key = self._normalize(self.norm_key, key)
             query = self._normalize(self.norm_query, query)
-        return Sides((key, value), (query,))
+        return Sides((key, value), query)
 
     def _normalize(self, norm: nn.Module, z: Tensor) -> Tensor:
         """Divides every head by its root mean square."""
-        split: Tensor = norm(at_least_float32(self._split(z)))
+        split: Tensor = norm(at_least_float32(self._split_heads(z)))
         return split.flatten(-2).to(z.dtype)
 
-    def _split_heads(self, parts: Parts) -> Parts:
-        return tuple(self._split(part) for part in parts)
-
-    def _split(self, z: Tensor) -> Tensor:
-        return z.view(-1, self.heads, self.out_channels)
+    def _split_heads(self, z: Any) -> Any:
+        if isinstance(z, tuple):
+            return tuple(super(TemperTransformerConv, self)._split_heads(p) for p in z)
+        return super()._split_heads(z)
 
     def _settings(self) -> dict[str, Any]:
         return {"scale": self.out_channels**-0.5}
 
     def _attention_inputs(
-        self, graph: Graph, z: Sides[Parts], edge_attr: Tensor | None
+        self, graph: Graph, z: Sides[Any], edge_attr: Tensor | None
     ) -> tuple[Tensor | None, ...]:
         key, value, query = self._parts(z, edge_attr)
         edge_map = None
@@ -216,25 +212,26 @@ class TemperTransformerConv(AttentionLayer):
             edge_map = weight.view(self.heads, self.out_channels, -1)
         return value, key, query, edge_attr, edge_map, self.temperature
 
-    def _parts(self, z: Sides[Parts], edge_attr: Tensor | None) -> Parts:
+    def _parts(self, z: Sides[Any], edge_attr: Tensor | None) -> tuple[Tensor, ...]:
         """Keys, values and queries, if there are edge features where they must be."""
         if edge_attr is None and self.lin_edge is not None:
             raise ValueError(
                 f"the layer was made with edge_dim={self.edge_dim}, but edge_attr was "
                 f"not given; pass it, or make the layer without edge_dim"
             )
-        assert z.dst is not None
-        return *z.src, *z.dst
+        return *z.src, z.dst
 
     def _attend_by_messages(
         self,
         graph: Graph,
-        z: Sides[Parts],
+        z: Sides[Any],
         edge_attr: Tensor | None,
         head_seeds: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
         key, value, query = self._parts(z, edge_attr)
-        edge = None if edge_attr is None else self._split(self.lin_edge(edge_attr))
+        edge = (
+            None if edge_attr is None else self._split_heads(self.lin_edge(edge_attr))
+        )
         edge_index = self._message_edges(graph)
         size = self._pair(Sides(graph.num_src, graph.num_dst), self.propagate)
         # edge_updater_type: (query: Tensor, key: Tensor, edge: OptTensor, edge_id: Tensor, head_seeds: OptTensor)  # noqa: E501

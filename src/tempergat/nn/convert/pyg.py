@@ -9,12 +9,13 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch_geometric.nn import GATConv, GATv2Conv
+from torch_geometric.nn import GATConv, GATv2Conv, TransformerConv
 from torch_geometric.nn.dense.linear import is_uninitialized_parameter
 
 from tempergat.nn.conv._base import AttentionLayer
 from tempergat.nn.conv.gat import TemperGATConv
 from tempergat.nn.conv.gatv2 import TemperGATv2Conv
+from tempergat.nn.conv.transformer import TemperTransformerConv
 from tempergat.nn.gate import GateKind
 from tempergat.nn.temperature import TemperatureKind
 from tempergat.ops import is_compiled
@@ -28,7 +29,9 @@ def upgrade(
     init_temp: float = 1.0,
     residual: bool = False,
 ) -> list[nn.Parameter]:
-    """Replaces every PyG ``GATConv`` and ``GATv2Conv`` in a model, in place.
+    """Replaces every PyG attention layer in a model, in place.
+
+    They are ``GATConv``, ``GATv2Conv`` and ``TransformerConv``.
 
     With ``init_temp=1`` the model computes the same function as before, and the new
     parts can learn from there. A gate starts at sigmoid(2), and the trained weights are
@@ -43,7 +46,8 @@ def upgrade(
         gate: As in the layers. ``"post"`` needs the features of target nodes; for a
             model that calls its layers with ``(x, None)`` take None.
         init_temp: Initial value of a learnable temperature.
-        residual: Whether layers without a residual get one.
+        residual: Whether layers without a residual (``root_weight`` of a
+            ``TransformerConv``) get one.
 
     Returns:
         The new parameters; none where every layer was left as it is, with a warning.
@@ -78,7 +82,7 @@ def upgrade(
                     temperature=temperature,
                     gate=gate,
                     init_temp=init_temp,
-                    residual=residual or old.residual,
+                    residual=residual,
                 )
         parent._modules[name] = replaced[id(old)]
     return [
@@ -92,14 +96,16 @@ def upgrade(
 _REPLACEMENTS: dict[type[nn.Module], type[AttentionLayer]] = {
     GATConv: TemperGATConv,
     GATv2Conv: TemperGATv2Conv,
+    TransformerConv: TemperTransformerConv,
 }
+_PYG = tuple(_REPLACEMENTS)
 
 
 def _find(model: nn.Module) -> list[tuple[nn.Module, str, nn.Module]]:
     places = []
     for path, parent in model.named_modules():
         for name, child in parent._modules.items():
-            if not isinstance(child, (GATConv, GATv2Conv)):
+            if not isinstance(child, _PYG):
                 continue
             own = {n for n in child.__dict__ if callable(getattr(type(child), n, None))}
             patched = own - _set_by_explain(child)
@@ -126,17 +132,17 @@ def _set_by_explain(layer: Any) -> set[str]:
 
 
 def _refuse_nothing_to_do(model: nn.Module) -> None:
-    if any(isinstance(module, GATConv | GATv2Conv) for module in model.modules()):
+    if any(isinstance(module, _PYG) for module in model.modules()):
         return
     name = type(model).__name__
     if any(isinstance(module, AttentionLayer) for module in model.modules()):
         raise ValueError(
             f"the attention layers of {name} are tempergat's already; call upgrade "
-            f"once, on a model with PyG's GATConv or GATv2Conv"
+            f"once, on a model with PyG's GATConv, GATv2Conv or TransformerConv"
         )
     raise ValueError(
-        f"no GATConv or GATv2Conv layer was found in {name}; give a model that "
-        f"contains PyG's layers"
+        f"no GATConv, GATv2Conv or TransformerConv layer was found in {name}; give a "
+        f"model that contains PyG's layers"
     )
 
 
@@ -148,36 +154,46 @@ def _refuse_compiled_or_lazy(parent: nn.Module, layer: nn.Module) -> None:
             f"the new layer"
         )
     for name, parameter in layer.named_parameters():
-        if is_uninitialized_parameter(parameter):
+        unused = name.startswith(_unused(layer))
+        if is_uninitialized_parameter(parameter) and not unused:
             raise ValueError(
                 f"{layer} has not seen an input yet ({name} is uninitialised); run the "
                 f"model once, then upgrade it"
             )
 
 
-def _replace(old: Any, **settings: Any) -> AttentionLayer:
-    arguments: dict[str, Any] = {
-        "in_channels": _channels(old),
-        "out_channels": old.out_channels,
-        "heads": old.heads,
-        "concat": old.concat,
-        "negative_slope": old.negative_slope,
-        "dropout": old.dropout,
-        "add_self_loops": old.add_self_loops,
-        "edge_dim": old.edge_dim,
-        "fill_value": old.fill_value,
-        "bias": old.bias is not None,
-        "flow": old.flow,
-        **settings,
-    }
+# Arguments that a layer has under the same name.
+_SHARED = ("out_channels", "heads", "concat", "dropout", "edge_dim", "flow")
+_OF_GAT = (*_SHARED, "negative_slope", "add_self_loops", "fill_value")
+
+
+def _unused(layer: Any) -> tuple[str, ...]:
+    """Maps that PyG's layer has and never calls."""
+    without = isinstance(layer, TransformerConv) and not layer.root_weight
+    return ("lin_skip",) if without else ()
+
+
+def _replace(old: Any, residual: bool, **settings: Any) -> AttentionLayer:
+    arguments: dict[str, Any] = {"in_channels": _channels(old), **settings}
+    if isinstance(old, TransformerConv):
+        arguments |= {name: getattr(old, name) for name in (*_SHARED, "beta")}
+        arguments["bias"] = old.lin_key.bias is not None
+        arguments["root_weight"] = old.root_weight or residual
+    else:
+        arguments |= {name: getattr(old, name) for name in _OF_GAT}
+        arguments["bias"] = old.bias is not None
+        arguments["residual"] = old.residual or residual
     if isinstance(old, GATv2Conv):
         arguments["share_weights"] = old.share_weights
     new = make_layer(_REPLACEMENTS[type(old)], arguments)
     # PyG's GATConv ignores edge_attr without edge_dim; its GATv2Conv raises an error.
     new.ignores_edge_attr = isinstance(old, GATConv)
-    if new.residual:
-        nn.init.zeros_(new.res.weight)
+    res = new._skip_map()
+    for parameter in () if res is None else res.parameters():
+        nn.init.zeros_(parameter)
     _adopt(old, new)
+    if _unused(old) and residual:
+        new.lin_skip = res
     if new.gate is not None:
         start_gate(new)
     return new
@@ -193,12 +209,15 @@ def make_layer(
 
 def _channels(old: Any) -> int | tuple[int, int]:
     """The layer's input widths, also where it was made lazily."""
-    if isinstance(old.in_channels, int):
-        lin = old.lin_l if isinstance(old, GATv2Conv) else old.lin
-        return int(lin.in_channels)
+    names = ("lin_src", "lin_dst")
     if isinstance(old, GATv2Conv):
-        return old.lin_l.in_channels, old.lin_r.in_channels
-    return old.lin_src.in_channels, old.lin_dst.in_channels
+        names = ("lin_l", "lin_r")
+    elif isinstance(old, TransformerConv):
+        names = ("lin_key", "lin_query")
+    elif isinstance(old.in_channels, int):
+        return int(old.lin.in_channels)
+    source, target = (int(getattr(old, name).in_channels) for name in names)
+    return source if isinstance(old.in_channels, int) else (source, target)
 
 
 def _adopt(old: Any, new: AttentionLayer) -> None:
@@ -208,7 +227,8 @@ def _adopt(old: Any, new: AttentionLayer) -> None:
     # As exact as this type allows.
     new.reset_temperature()
     # A pruned weight is not a parameter; a hook computes it before each call.
-    pruned = set(new._parameters) - set(old._parameters) - {"theta"}
+    own = {name for name, parameter in new._parameters.items() if parameter is not None}
+    pruned = own - set(old._parameters) - {"theta"}
     for name in pruned:
         del new._parameters[name]
     new._modules.update(old._modules)
@@ -262,18 +282,32 @@ def _refuse_what_cannot_be_rescaled(
 
 def _rescaled(layer: Any, gate: GateKind) -> Iterator[tuple[nn.Module, str, int]]:
     """Which weights to multiply by which power of the new gate to compensate for it."""
+    if isinstance(layer, TransformerConv | TemperTransformerConv):
+        powers = {"lin_value": -1}
+        if gate == "first":
+            powers |= {"lin_key": -1, "lin_query": -1}
+        elif layer.lin_edge is not None:
+            # Its map is that of the logits, too.
+            powers |= {"lin_edge": -1, "lin_key": -1, "lin_query": 1}
+        for name, power in powers.items():
+            yield from _parts(getattr(layer, name), power)
+        return
     v2 = isinstance(layer, GATv2Conv | TemperGATv2Conv)
     names = ["lin_l", "lin_r"] if v2 else ["lin", "lin_src", "lin_dst"]
     if gate == "post" and v2:
         names.append("lin_edge")
     projections = [getattr(layer, name) for name in names]
     for projection in {id(p): p for p in projections if p is not None}.values():
-        yield projection, "weight", -1
-        if projection.bias is not None:
-            yield projection, "bias", -1
+        yield from _parts(projection, -1)
     if gate == "post":
         for name in ("att",) if v2 else ("att_src", "att_dst"):
             yield layer, name, 1
+
+
+def _parts(lin: Any, power: int) -> Iterator[tuple[nn.Module, str, int]]:
+    yield lin, "weight", power
+    if lin.bias is not None:
+        yield lin, "bias", power
 
 
 @torch.no_grad()
