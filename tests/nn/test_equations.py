@@ -8,8 +8,8 @@ from torch.autograd import gradcheck
 
 from tempergat.nn import TemperGATConv, TemperGATv2Conv, build_model
 from tests.support.dense_layer import DenseLayer
+from tests.support.layers import LAYERS, METHOD_OF
 
-LAYERS = {"gat": TemperGATConv, "gatv2": TemperGATv2Conv}
 COMBINATIONS = list(
     itertools.product(LAYERS, [None, "layer", "head"], [None, "post", "first"])
 )
@@ -190,8 +190,8 @@ def test_gate_values_are_the_sigmoid_of_the_gate_projection(backbone):
 
 @pytest.mark.parametrize("backbone", LAYERS)
 def test_a_new_gate_is_open(backbone):
-    method = {"gat": "temp_gated", "gatv2": "temp_gated_v2"}[backbone]
-    for layer in (LAYERS[backbone](5, 4), *build_model(method, 5, 8, 3).convs):
+    model = build_model(METHOD_OF[backbone], 5, 8, 3)
+    for layer in (LAYERS[backbone](5, 4), *model.convs):
         assert (layer.lin_gate.bias == 2.0).all()
 
 

@@ -7,8 +7,8 @@ import torch
 
 from tempergat import Graph
 from tempergat.nn import TemperGATConv, TemperGATv2Conv, build_model
+from tests.support.layers import LAYERS
 
-LAYERS = {"gat": TemperGATConv, "gatv2": TemperGATv2Conv}
 GATES = [None, "post", "first"]
 ALL = list(itertools.product(LAYERS, GATES))
 

@@ -28,6 +28,8 @@ def test_the_table_is_the_papers_and_marks_what_it_did_not_run():
         "gated_first_v2",
         "temp_gated_head",
         "temp_gated_head_v2",
+        "transformer",
+        "temp_gated_transformer",
         "mlp",
     }
     assert METHODS["temp_gated"][:3] == ("gat", "layer", "post")

@@ -9,17 +9,15 @@ from torch.export import Dim
 
 from tempergat.nn import (
     NodeType,
-    TemperGATConv,
-    TemperGATv2Conv,
     TypedFeatures,
     build_model,
     build_typed_model,
 )
+from tests.support.layers import LAYERS
 
 onnxruntime = pytest.importorskip("onnxruntime")
 pytest.importorskip("onnxscript")
 
-LAYERS = {"gat": TemperGATConv, "gatv2": TemperGATv2Conv}
 VARIANTS = {
     "plain": {"temperature": None},
     "temperature": {"temperature": "layer", "init_temp": 0.5},

@@ -3,14 +3,12 @@
 import pytest
 import torch
 from torch.func import functional_call, grad, hessian, vmap
-from torch_geometric.nn import GATConv, GATv2Conv
 
 from tempergat import ops
-from tempergat.nn import TemperGATConv, TemperGATv2Conv, build_model
+from tempergat.nn import build_model
 from tempergat.ops.features.sparse import SparseFeatures
+from tests.support.layers import LAYERS, PYG_LAYERS
 
-LAYERS = {"gat": TemperGATConv, "gatv2": TemperGATv2Conv}
-THEIRS = {"gat": GATConv, "gatv2": GATv2Conv}
 GENERATOR = torch.Generator().manual_seed(0)
 X = torch.randn(6, 3, generator=GENERATOR, dtype=torch.float64)
 TARGETS = torch.randn(4, 5, generator=GENERATOR, dtype=torch.float64)
@@ -87,7 +85,7 @@ def test_second_derivatives_keep_the_dropout_mask_of_the_first(backbone):
 
 @pytest.mark.parametrize("backbone", LAYERS)
 def test_a_gradient_penalty_trains_as_with_pyg(backbone):
-    theirs = THEIRS[backbone](3, 2, heads=2).double()
+    theirs = PYG_LAYERS[backbone](3, 2, heads=2).double()
     ours = LAYERS[backbone](3, 2, heads=2, temperature=None, gate=None).double()
     ours.load_state_dict(theirs.state_dict())
     for conv in (theirs, ours):

@@ -12,9 +12,9 @@ from torch_geometric.explain import AttentionExplainer, Explainer, GNNExplainer
 from torch_geometric.nn import HeteroConv, to_hetero
 
 from tempergat import Graph
-from tempergat.nn import TemperGATConv, TemperGATv2Conv, build_model, gate_penalty
+from tempergat.nn import TemperGATConv, build_model, gate_penalty
+from tests.support.layers import LAYERS, METHOD_OF
 
-LAYERS = {"gat": TemperGATConv, "gatv2": TemperGATv2Conv}
 X = torch.randn(10, 5, generator=torch.Generator().manual_seed(0))
 EDGES = torch.randint(0, 10, (2, 40), generator=torch.Generator().manual_seed(1))
 COMBINATIONS = list(itertools.product(LAYERS, [None, "post", "first"]))
@@ -280,9 +280,7 @@ def explain(model, algorithm, **kwargs):
 
 @pytest.mark.parametrize("backbone", LAYERS)
 def test_attention_explainer_reads_the_attention(backbone):
-    model = build_model(
-        f"temp_gated{'_v2' if backbone == 'gatv2' else ''}", 5, 8, 3, heads=2
-    )
+    model = build_model(METHOD_OF[backbone], 5, 8, 3, heads=2)
     explanation = explain(model.eval(), AttentionExplainer(), edge_mask_type="object")
     assert explanation.edge_mask.shape == (40,)
     assert explanation.edge_mask.max() > 0
@@ -291,9 +289,7 @@ def test_attention_explainer_reads_the_attention(backbone):
 
 @pytest.mark.parametrize("backbone", LAYERS)
 def test_mask_based_explainer_learns_a_mask(backbone):
-    model = build_model(
-        f"temp_gated{'_v2' if backbone == 'gatv2' else ''}", 5, 8, 3, heads=2
-    )
+    model = build_model(METHOD_OF[backbone], 5, 8, 3, heads=2)
     before = model.eval()(X, EDGES)
     explanation = explain(
         model,

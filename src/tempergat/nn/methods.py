@@ -46,6 +46,7 @@ _BACKBONE_WORDS: dict[str, str] = {
     "gcn": "GCN",
     "gat": "GAT",
     "gatv2": "GATv2",
+    "transformer": "graph transformer",
     "mlp": "no edges (MLP)",
 }
 
@@ -65,6 +66,8 @@ METHODS: dict[str, Method] = {
     "gated_first_v2": Method("gatv2", None, "first", in_paper=False),
     "temp_gated_head": Method("gat", "head", "post", in_paper=False),
     "temp_gated_head_v2": Method("gatv2", "head", "post", in_paper=False),
+    "transformer": Method("transformer", None, None, in_paper=False),
+    "temp_gated_transformer": Method("transformer", "layer", "post", in_paper=False),
     "mlp": Method("mlp", None, None, in_paper=False),
 }
 

@@ -21,11 +21,12 @@ from tempergat.nn.conv._inputs import check_count, check_rate
 from tempergat.nn.conv.gat import TemperGATConv
 from tempergat.nn.conv.gatv2 import TemperGATv2Conv
 from tempergat.nn.conv.gcn import GCNLayer, LinearLayer
+from tempergat.nn.conv.transformer import TemperTransformerConv
 from tempergat.nn.methods import METHODS, Method
 from tempergat.nn.projection import Features, as_features, drop_features
 from tempergat.ops import draw_seed, fold_in
 
-BackboneName = Literal["gcn", "gat", "gatv2", "mlp"]
+BackboneName = Literal["gcn", "gat", "gatv2", "transformer", "mlp"]
 
 
 class Backbone(NamedTuple):
@@ -39,6 +40,8 @@ class Backbone(NamedTuple):
         recipe_block: The block of a recipe that holds its settings.
         takes_edge_weight: Whether its layers use a weight for every edge.
         num_projections: How many linear maps of the node features a layer computes.
+        always_skips: Whether its layers always add a linear map of their input: they
+            have no argument ``residual``.
     """
 
     layer: type[nn.Module]
@@ -46,12 +49,20 @@ class Backbone(NamedTuple):
     recipe_block: Literal["attention", "gcn"]
     takes_edge_weight: bool = False
     num_projections: int = 1
+    always_skips: bool = False
 
 
 BACKBONES: dict[BackboneName, Backbone] = {
     "gcn": Backbone(GCNLayer, False, "gcn", takes_edge_weight=True),
     "gat": Backbone(TemperGATConv, True, "attention"),
     "gatv2": Backbone(TemperGATv2Conv, True, "attention", num_projections=2),
+    "transformer": Backbone(
+        TemperTransformerConv,
+        True,
+        "attention",
+        num_projections=4,
+        always_skips=True,
+    ),
     "mlp": Backbone(LinearLayer, False, "gcn"),
 }
 
@@ -93,7 +104,8 @@ def build_model(
         act: Activation between layers.
         norm: Normalisation between layers.
         jk: Jumping-knowledge mode: None, "last", "cat", "max" or "lstm".
-        residual: Whether layers add a linear map of their input.
+        residual: Whether layers add a linear map of their input. Those of
+            ``transformer`` always do: they have no self-loops.
         init_temp: Initial value of learnable temperatures.
         gate_bias_init: Initial value of the gates' biases, as in the layers. The
             recipes of `tempergat compare` have the paper's 0.
@@ -118,17 +130,18 @@ def build_model(
     def layer(inputs: int, outputs: int, last: bool) -> nn.Module:
         if not backbone.has_attention:
             return backbone.layer(inputs, outputs, residual=residual)
+        options = {} if backbone.always_skips else {"residual": residual}
         return backbone.layer(
             inputs,
             outputs if last else outputs // heads,
             out_heads if last else heads,
             concat=not last,
             dropout=attention_dropout,
-            residual=residual,
             temperature=facts.temperature,
             init_temp=init_temp,
             gate=None if last and not gate_last_layer else facts.gate,
             gate_bias_init=gate_bias_init,
+            **options,
             **kwargs,
         )
 

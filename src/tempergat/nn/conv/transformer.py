@@ -14,6 +14,9 @@ from tempergat.nn.projection import Features, NodeInputs, Sides, is_plain
 from tempergat.nn.temperature import TemperatureKind
 from tempergat.ops import Graph, at_least_float32
 
+# Arguments that the other attention layers have.
+_OF_OTHERS = {"add_self_loops", "fill_value", "negative_slope", "residual"}
+
 
 class TemperTransformerConv(AttentionLayer):
     r"""A graph transformer with a learnable softmax temperature and a feature gate.
@@ -89,6 +92,13 @@ class TemperTransformerConv(AttentionLayer):
         cache: bool = True,
         **kwargs: Any,
     ) -> None:
+        unknown = _OF_OTHERS & kwargs.keys()
+        if unknown:
+            raise TypeError(
+                f"TemperTransformerConv takes no {', '.join(sorted(unknown))}: it adds "
+                f"no self-loops (add them to edge_index), has no LeakyReLU, and its "
+                f"residual is root_weight; leave it out"
+            )
         kwargs.setdefault("aggr", "add")
         super().__init__(
             in_channels=in_channels,
