@@ -31,8 +31,10 @@ def step(layer, conv, x, edges):
 
 def assert_steps_equal(ours, expected):
     assert torch.allclose(ours[0], expected[0], atol=1e-5)
+    # What is left of gradients that cancel, as of the keys' bias, is rounding.
+    largest = max(gradient.abs().max().item() for gradient in expected[1].values())
     for name, gradient in expected[1].items():
-        scale = gradient.abs().max().item() + 1e-6
+        scale = gradient.abs().max().item() + 0.01 * largest + 1e-6
         assert torch.allclose(ours[1][name], gradient, atol=1e-5 * scale), name
 
 
