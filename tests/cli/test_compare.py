@@ -348,6 +348,7 @@ def test_a_graph_without_anything_to_learn_is_refused_with_a_reason(
     assert ended.status == 2
     assert words in ended.err.splitlines()[-1]
     assert "Traceback" not in ended.err
+    assert words in command("data", "check", graph).err.splitlines()[-1]
 
 
 def test_a_store_from_a_newer_version_is_refused(compare: Command) -> None:

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from tempergat.data import MASKS, Dataset, as_dataset
+from tempergat.training import refuse_untrainable
 from tests.fuzz.harness import Failed, fuzz, run_callable, run_command
 from tests.fuzz.mutations import VALUES, mutate_arrays, mutated_bytes, pick
 
@@ -76,18 +77,38 @@ def require_possible(graph: Dataset) -> None:
             raise Failed(f"accepted impossible {what}: {graph}")
 
 
+def try_folder(folder: Path) -> bool:
+    """Checks and reads a folder; returns whether it was read."""
+    checked = run_command("data", "check", folder)
+    run_callable(as_dataset, folder, labelled=False)
+    read = run_callable(lambda: require_possible(as_dataset(folder)))
+    # What cannot be trained on can be read all the same, and looked at.
+    trains = read and run_callable(lambda: refuse_untrainable(as_dataset(folder)))
+    # A check looks at all splits, and reading at the one that is used.
+    if trains and checked.status and ", split 1: " not in checked.err:
+        raise Failed(f"can be trained on, but its check says {checked.err!r}")
+    if (folder / "y.npy").exists() and not trains and not checked.status:
+        raise Failed("passes its check, but cannot be trained on")
+    return read
+
+
 def try_folders(folder: Path, count: int, more_than: int) -> None:
     def attempt(rng: np.random.Generator) -> bool:
         write(folder, rng)
-        checked = run_command("data", "check", folder)
-        run_callable(as_dataset, folder, labelled=False)
-        read = run_callable(lambda: require_possible(as_dataset(folder)))
-        # A check looks at all splits, and reading at the one that is used.
-        if read and checked.status and ", split 1: " not in checked.err:
-            raise Failed(f"read, but its check says {checked.err!r}")
-        return read
+        return try_folder(folder)
 
     fuzz(count, attempt, more_than)
+
+
+@pytest.mark.parametrize("name", ["val_mask", "y", "x"])
+def test_a_graph_that_cannot_be_trained_on_is_read(name: str, tmp_path: Path) -> None:
+    masks = {mask: np.arange(COUNT) // 3 % 3 == at for at, mask in enumerate(MASKS)}
+    content = {**arrays(np.random.default_rng(0)), **masks}
+    # No validation nodes, one class, no features.
+    content[name] = content[name][:, :0] if name == "x" else 0 * content[name]
+    for stem, array in content.items():
+        np.save(tmp_path / f"{stem}.npy", array.astype(masks.get(stem, array).dtype))
+    assert try_folder(tmp_path)
 
 
 def test_some_folders_of_arrays_are_read_or_refused_in_one_line(tmp_path: Path) -> None:
