@@ -65,13 +65,17 @@ def test_info_names_every_address_what_is_needed_and_the_recipe(tmp_path: Path) 
         "disk for raw files",
         "disk for processed graph",
         "memory to read",
-        "most memory of a step",
     ):
         assert lines[need].strip().startswith("about "), need
         assert lines[need].endswith("GiB"), need
+    bound = "at most 33.1 GiB, of a batch of 1,918,881 nodes; it has fewer where nodes"
+    assert lines["most memory of a step"].strip().startswith(bound)
     facts = json.loads(run("info", "cora", "--root", str(tmp_path), "--json"))
     assert facts["recipe"] == "paper/cora"
     assert facts["disk_for_processed_graph_bytes"] is None
+    # On the whole graph there are no batches.
+    whole = run("info", "cora", "--root", str(tmp_path))
+    assert "most memory of a step  about 21.8 MiB\n" in whole
 
 
 def find_files(name: str) -> list[RemoteFile]:

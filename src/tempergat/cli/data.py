@@ -88,7 +88,7 @@ def show_info(
 
 def _needs(entry: "Entry") -> dict[str, Any]:
     """The recipe, and what the dataset needs with it, estimated from its counts."""
-    from tempergat.data import disk_bytes, reading_bytes, step_bytes
+    from tempergat.data import batch_nodes, disk_bytes, reading_bytes, step_bytes
     from tempergat.training import recipe_for
 
     name, recipe = recipe_for(entry.name)
@@ -97,17 +97,15 @@ def _needs(entry: "Entry") -> dict[str, Any]:
         return facts
     config = recipe.config_for("temp_gated")
     raw, processed = disk_bytes(entry)
+    batch, fanout = config.batch_size, config.fanout or ()
     return {
         **facts,
         "disk_for_raw_files_bytes": raw,
         "disk_for_processed_graph_bytes": processed or None,
         "memory_to_read_bytes": reading_bytes(entry),
+        "most_nodes_of_a_batch": batch and batch_nodes(entry, batch, fanout),
         "most_memory_of_a_step_bytes": step_bytes(
-            entry,
-            config.hidden_channels,
-            config.num_layers,
-            config.batch_size,
-            config.fanout or (),
+            entry, config.hidden_channels, config.num_layers, batch, fanout
         ),
     }
 
@@ -271,6 +269,13 @@ def _print_pairs(pairs: dict[str, Any]) -> None:
     for key in [key for key in shown if key.endswith(" bytes")]:
         del shown[key]
         shown[key.removesuffix(" bytes")] = f"about {_size(pairs[key])}"
+    if "most nodes of a batch" in shown:
+        most = shown.pop("most nodes of a batch")
+        size = shown["most memory of a step"].removeprefix("about ")
+        shown["most memory of a step"] = (
+            f"at most {size}, of a batch of {most} nodes; it has fewer where nodes "
+            "share neighbours"
+        )
     width = max(len(key) for key in shown)
     for key, value in shown.items():
         echo(f"{key:<{width}}  {value}")

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from .catalog.entries import CATALOG as CATALOG
     from .catalog.entries import Entry as Entry
     from .catalog.entries import find_entry as find_entry
+    from .catalog.needs import batch_nodes as batch_nodes
     from .catalog.needs import disk_bytes as disk_bytes
     from .catalog.needs import reading_bytes as reading_bytes
     from .catalog.needs import step_bytes as step_bytes

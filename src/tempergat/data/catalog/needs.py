@@ -56,12 +56,17 @@ def step_bytes(
     nodes, edge_bytes = entry.num_nodes, 40 * num_edges
     if batch_size is not None:
         edge_bytes = 8 * entry.num_nodes + 4 * num_edges
-        drawn, reached = batch_size, batch_size
-        for count in fanout:
-            drawn *= (entry.edge_types or 1) * (count if count > 0 else nodes)
-            reached += drawn
-        nodes = min(nodes, reached)
+        nodes = batch_nodes(entry, batch_size, fanout)
     return edge_bytes + 4 * nodes * (num_features + 5 * num_layers * width)
+
+
+def batch_nodes(entry: Entry, batch_size: int, fanout: Sequence[int]) -> int:
+    """Nodes of a batch at most: those it has where no two share a neighbour."""
+    drawn = reached = batch_size
+    for count in fanout:
+        drawn *= (entry.edge_types or 1) * (count if count > 0 else entry.num_nodes)
+        reached += drawn
+    return min(entry.num_nodes, reached)
 
 
 def _numbers(entry: Entry) -> tuple[int, int]:
