@@ -360,9 +360,6 @@ edges("some both ways", PAIRS + [(b, a) for a, b in PAIRS[:5]], "not clear wheth
 edges("an unknown node", [*PAIRS, ("n0", "n99")], "has no such node")
 edges("a gap", [*PAIRS, ("n0", "")], "has no such node")
 edges("weights", PAIRS, "edge column weight is not used", weight=[1.5] * len(PAIRS))
-edges(
-    "other columns", PAIRS, "edge columns .* not used", a=PAIRS, b=PAIRS
-) if False else None
 
 # Files beside the tables.
 plain(
