@@ -23,8 +23,14 @@ OPTIONS = {
     "dropout": {"dropout": 0.4},
     "edge features": {"edge_dim": 3},
     "reversed": {"flow": "target_to_source"},
+    "edge weights": {"dropout": 0.4},
+    "edge biases": {},
 }
-OWN_OPTIONS = {"no self-loops": {"add_self_loops": False}}
+OWN_OPTIONS = {
+    "no self-loops": {"add_self_loops": False},
+    "edge biases": {"add_self_loops": False},
+    "gated skip": {"residual": "gate"},
+}
 TRANSFORMER_OPTIONS = {
     "gated skip": {"beta": True},
     "no skip, mean of heads": {"root_weight": False, "concat": False},
@@ -33,6 +39,15 @@ TRANSFORMER_OPTIONS = {
 X = torch.randn(12, 5, generator=torch.Generator().manual_seed(0))
 EDGES = torch.randint(0, 12, (2, 50), generator=torch.Generator().manual_seed(1))
 EDGE_ATTR = torch.randn(50, 3, generator=torch.Generator().manual_seed(2))
+# All edges into node 4 are masked, and some others.
+EDGE_BIAS = torch.where(
+    (EDGES[1] == 4) | (EDGE_ATTR[:, 1] > 1), -torch.inf, EDGE_ATTR.T
+)
+OF_EDGES = {
+    "edge features": {"edge_attr": EDGE_ATTR.double()},
+    "edge weights": {"edge_weight": EDGE_ATTR[:, 0].double()},
+    "edge biases": {"edge_bias": EDGE_BIAS.T.double()},
+}
 
 
 def use_reference(monkeypatch):
@@ -49,13 +64,13 @@ def use_reference(monkeypatch):
     return calls
 
 
-def step(conv, edge_attr):
+def step(conv, of_edges):
     """Output, attention weights and every gradient, by name."""
     conv.zero_grad()
     x = X.double().requires_grad_()
     seed = torch.tensor(4)
     out, (_, alpha) = conv(
-        x, EDGES, edge_attr, return_attention_weights=True, dropout_seed=seed
+        x, EDGES, return_attention_weights=True, dropout_seed=seed, **of_edges
     )
     # A direction that keeps the gradients of all terms apart.
     (
@@ -85,14 +100,14 @@ def test_the_three_ways_agree(backbone, temperature, gate, options, monkeypatch)
     conv = LAYERS[backbone](
         5, 4, heads=3, temperature=temperature, gate=gate, **given
     ).double()
-    edge_attr = EDGE_ATTR.double() if options == "edge features" else None
-    found = {"fused": step(conv, edge_attr)}
+    of_edges = OF_EDGES.get(options, {})
+    found = {"fused": step(conv, of_edges)}
     hook = conv.register_message_forward_hook(lambda *_: None)
     assert conv.slow_path_reason() is not None
-    found["messages"] = step(conv, edge_attr)
+    found["messages"] = step(conv, of_edges)
     hook.remove()
     calls = use_reference(monkeypatch)
-    found["reference"] = step(conv, edge_attr)
+    found["reference"] = step(conv, of_edges)
     assert calls == [backbone]
     for way in ("messages", "reference"):
         for name, expected in found["fused"].items():

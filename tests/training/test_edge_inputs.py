@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,8 +12,11 @@ from torch_geometric.nn import GATConv, GATv2Conv
 import tempergat
 from tempergat.base import UserError
 from tempergat.data import Dataset
-from tempergat.training import train_group
+from tempergat.nn import build_model
+from tempergat.training import config_hash, settings_on, train_group
 from tests.support.run_settings import CPU, config, small_graph, train_run, trained_loop
+
+SAMPLED = {"training": "sampled", "fanout": "5,5", "batch_size": 8}
 
 
 def graph_with_edges(n: int = 40) -> Dataset:
@@ -59,18 +63,19 @@ def test_attention_methods_train_with_edge_features_as_pygs_layers(method: str) 
 
 
 @pytest.mark.parametrize(
-    ("method", "changed"),
+    ("method", "weighted", "changed"),
     [
-        ("gat", "edge_attr"),
-        ("temp_gated_v2", "edge_attr"),
-        ("gcn", "edge_weight"),
+        ("gat", False, ["edge_attr"]),
+        ("gat", True, ["edge_attr", "edge_weight"]),
+        ("temp_gated_v2", True, ["edge_attr", "edge_weight"]),
+        ("gcn", False, ["edge_weight"]),
     ],
 )
 def test_what_a_method_uses_changes_its_training_and_nothing_else_does(
-    method: str, changed: str
+    method: str, weighted: bool, changed: list[str]
 ) -> None:
     graph = graph_with_edges()
-    settings = config(method, epochs=4)
+    settings = config(method, epochs=4, edge_weight=weighted)
     losses = {}
     for name in ("nothing", "edge_attr", "edge_weight"):
         data = graph.data.clone()
@@ -80,12 +85,44 @@ def test_what_a_method_uses_changes_its_training_and_nothing_else_does(
         losses[name] = loop.history[:, :, 0]
     for name in ("edge_attr", "edge_weight"):
         same = bool((losses[name] == losses["nothing"]).all())
-        assert same == (name != changed)
+        assert same == (name not in changed)
+
+
+def test_weights_are_a_setting_of_attention_and_other_runs_keep_their_identity() -> (
+    None
+):
+    for method in ("gat", "temp_gated_v2"):
+        plain = config(method)
+        assert "edge_weight" not in plain.model_dump()
+        assert settings_on(plain, small_graph()) is plain
+        weighted = settings_on(plain, graph_with_edges())
+        assert weighted.edge_weight
+        assert config_hash(weighted) != config_hash(plain)
+    for method in ("gcn", "mlp"):
+        settings = config(method)
+        weighted = settings_on(settings, graph_with_edges())
+        assert config_hash(weighted) == config_hash(settings)
+
+
+def test_attention_is_multiplied_by_the_weights_of_edges() -> None:
+    graph = graph_with_edges()
+    settings = config("temp_gated", epochs=3, edge_weight=True)
+    loop = trained_loop(settings, [0, 1], graph)
+    logits = loop.batches.logits(loop.runs).detach()
+    data = graph.data
+    model = build_model(
+        in_channels=12, out_channels=3, edge_dim=2, **settings.model_arguments()
+    ).eval()
+    for run in range(2):
+        model.load_state_dict({k: v[run] for k, v in loop.current.items()})
+        edges = {"edge_attr": data.edge_attr, "edge_weight": data.edge_weight}
+        expected = model(data.x, data.edge_index, **edges).detach()
+        torch.testing.assert_close(logits[run], expected, atol=1e-5, rtol=1e-4)
 
 
 def test_all_seeds_at_once_follow_one_seed_alone_with_edge_features() -> None:
     graph = graph_with_edges()
-    settings = config("temp_gated", epochs=6, feature_dropout=0.3)
+    settings = config("temp_gated", epochs=6, feature_dropout=0.3, edge_weight=True)
     together = train_group(graph, settings, [0, 1], CPU)
     alone = train_run(settings, None, graph=graph, seed=1)
     for rule, scores in alone.scores.items():
@@ -137,21 +174,42 @@ def test_a_users_module_gets_what_its_forward_takes_and_others_are_named(
     )
     notes = " ".join(out.notes)
     assert "edge features (a, b) are not used by gcn, mlp, TakesNothing" in notes
-    weight = "edge weight (w) is not used by gat, mlp, TakesFeatures, TakesNothing"
+    weight = "edge weight (w) is not used by mlp, TakesFeatures, TakesNothing"
     assert weight in notes
 
 
-@pytest.mark.parametrize("method", ["gcn", "gat", "gated_temp_v2", TakesFeatures])
-def test_predictions_use_the_edges_as_training_did(method: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("method", "training"),
+    [
+        ("gcn", {}),
+        ("gat", {}),
+        ("gated_temp_v2", {}),
+        ("temp_gated", SAMPLED),
+        (TakesFeatures, {}),
+    ],
+)
+def test_predictions_use_the_edges_as_training_did(
+    method: str, training: dict[str, Any], tmp_path: Path
+) -> None:
     graph = graph_with_edges()
+    settings = {"epochs": 5, **training}
     model = tempergat.train(
-        graph, method, device="cpu", progress=False, settings={"epochs": 5}
+        graph, method, device="cpu", progress=False, settings=settings
     )
     assert model.run.selected_scores is not None
     predicted = model.predict(graph)
     test = graph.data.test_mask
     accuracy = float((predicted == graph.data.y)[test].double().mean())
     assert accuracy == pytest.approx(model.run.selected_scores.test)
+    if method in ("gat", "gated_temp_v2", "temp_gated"):
+        coefficients = tempergat.attention(model, graph)[0]
+        assert isinstance(coefficients.weights, Tensor)
+        without = replace(graph, data=graph.data.clone())
+        without.data.edge_weight.fill_(1.0)
+        plain = tempergat.attention(model, without)[0].weights
+        assert isinstance(plain, Tensor)
+        factor = graph.data.edge_weight.unsqueeze(-1)
+        torch.testing.assert_close(coefficients.weights, plain * factor)
     build = None if isinstance(method, str) else method
     again = tempergat.load_model(model.save(tmp_path), build=build, device="cpu")
     assert torch.equal(again.predict_proba(graph), model.predict_proba(graph))

@@ -204,6 +204,13 @@ def _coalesced(adj_t: Tensor) -> Tensor:
     return adj_t.coalesce() if adj_t.layout == torch.sparse_coo else adj_t
 
 
+def is_matrix(edge_index: Any) -> bool:
+    """Whether edges are given as a sparse matrix."""
+    if isinstance(edge_index, Tensor):
+        return bool(is_torch_sparse_tensor(edge_index))
+    return isinstance(edge_index, SparseTensor)
+
+
 def num_targets(edge_index: Any) -> int | None:
     """The number of target nodes, where the edges come with one."""
     if isinstance(edge_index, Graph):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, Protocol, runtime_checkable
@@ -109,6 +110,30 @@ def first_nodes(h: Features, count: int) -> Features:
         )
     dense = h.to_dense() if isinstance(h, SparseFeatures) else h
     return dense[:count]
+
+
+def refuse_sampled(shape: Sequence[int], edges: Any, nodes_per_hop: Any) -> None:
+    """Raises ValueError if many feature sets are given for a sampled batch."""
+    is_batch = isinstance(edges, tuple | list | HasLayerGraphs)
+    if is_batch or nodes_per_hop is not None:
+        raise ValueError(
+            f"x has shape {list(shape)}, but a sampled batch takes one feature set, "
+            "[num_nodes, channels]; give the edges of the whole graph, or call the "
+            "model for each set"
+        )
+
+
+def normalize_sets(norm: nn.Module, h: Tensor) -> Tensor:
+    """Normalises many feature sets, [..., N, channels].
+
+    A normalisation that keeps graphs apart keeps the sets apart.
+    """
+    rows, options = h.flatten(0, -2), {}
+    if "batch" in inspect.signature(norm.forward).parameters:
+        sets = torch.arange(h[..., 0, 0].numel(), device=h.device)
+        options["batch"] = sets.repeat_interleave(h.size(-2))
+    out: Tensor = norm(rows, **options)
+    return out.view(h.shape)
 
 
 class BatchNorm(torch_geometric.nn.BatchNorm):  # type: ignore[misc]

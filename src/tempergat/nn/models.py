@@ -15,7 +15,14 @@ from torch_geometric.nn.resolver import activation_resolver, normalization_resol
 from torch_geometric.utils import trim_to_layer
 
 from tempergat.base import did_you_mean
-from tempergat.nn.batches import BatchNorm, HasLayerGraphs, first_nodes, layer_inputs
+from tempergat.nn.batches import (
+    BatchNorm,
+    HasLayerGraphs,
+    first_nodes,
+    layer_inputs,
+    normalize_sets,
+    refuse_sampled,
+)
 from tempergat.nn.conv._base import AttentionLayer
 from tempergat.nn.conv._inputs import check_count, check_rate
 from tempergat.nn.conv.gat import TemperGATConv
@@ -24,6 +31,7 @@ from tempergat.nn.conv.gcn import GCNLayer, LinearLayer
 from tempergat.nn.conv.transformer import TemperTransformerConv
 from tempergat.nn.methods import METHODS, Method
 from tempergat.nn.projection import Features, as_features, drop_features
+from tempergat.nn.skip import ResidualKind
 from tempergat.ops import draw_seed, fold_in
 
 BackboneName = Literal["gcn", "gat", "gatv2", "transformer", "mlp"]
@@ -38,7 +46,8 @@ class Backbone(NamedTuple):
             have heads, attention dropout and edge features, and take a temperature
             and a gate.
         recipe_block: The block of a recipe that holds its settings.
-        takes_edge_weight: Whether its layers use a weight for every edge.
+        uses_degrees: Whether its layers normalise by degrees: those of the whole graph,
+            also in a part of it.
         num_projections: How many linear maps of the node features a layer computes.
         always_skips: Whether its layers always add a linear map of their input: they
             have no argument ``residual``.
@@ -47,13 +56,13 @@ class Backbone(NamedTuple):
     layer: type[nn.Module]
     has_attention: bool
     recipe_block: Literal["attention", "gcn"]
-    takes_edge_weight: bool = False
+    uses_degrees: bool = False
     num_projections: int = 1
     always_skips: bool = False
 
 
 BACKBONES: dict[BackboneName, Backbone] = {
-    "gcn": Backbone(GCNLayer, False, "gcn", takes_edge_weight=True),
+    "gcn": Backbone(GCNLayer, False, "gcn", uses_degrees=True),
     "gat": Backbone(TemperGATConv, True, "attention"),
     "gatv2": Backbone(TemperGATv2Conv, True, "attention", num_projections=2),
     "transformer": Backbone(
@@ -81,7 +90,7 @@ def build_model(
     act: str | Callable[..., Any] | None = "elu",
     norm: str | Callable[..., Any] | None = None,
     jk: str | None = None,
-    residual: bool = False,
+    residual: ResidualKind = False,
     init_temp: float = 1.0,
     gate_bias_init: float = 2.0,
     gate_last_layer: bool = True,
@@ -104,8 +113,9 @@ def build_model(
         act: Activation between layers.
         norm: Normalisation between layers.
         jk: Jumping-knowledge mode: None, "last", "cat", "max" or "lstm".
-        residual: Whether layers add a linear map of their input. Those of
-            ``transformer`` always do: they have no self-loops.
+        residual: Whether layers add a linear map of their input; ``"gate"`` for a
+            learned share of it for each node. Those of ``transformer`` always add
+            one, for they have no self-loops; ``"gate"`` is their ``beta``.
         init_temp: Initial value of learnable temperatures.
         gate_bias_init: Initial value of the gates' biases, as in the layers. The
             recipes of `tempergat compare` have the paper's 0.
@@ -130,7 +140,9 @@ def build_model(
     def layer(inputs: int, outputs: int, last: bool) -> nn.Module:
         if not backbone.has_attention:
             return backbone.layer(inputs, outputs, residual=residual)
-        options = {} if backbone.always_skips else {"residual": residual}
+        options: dict[str, Any] = {"residual": residual}
+        if backbone.always_skips:
+            options = {"beta": True} if residual == "gate" else {}
         return backbone.layer(
             inputs,
             outputs if last else outputs // heads,
@@ -141,8 +153,7 @@ def build_model(
             init_temp=init_temp,
             gate=None if last and not gate_last_layer else facts.gate,
             gate_bias_init=gate_bias_init,
-            **options,
-            **kwargs,
+            **{**options, **kwargs},
         )
 
     widths = [in_channels] + [hidden_channels] * (num_layers - 1)
@@ -250,7 +261,8 @@ class NodeClassifier(nn.Module):
         """Class scores of all nodes, [num_nodes, out_channels].
 
         Args:
-            x: Node features.
+            x: Node features; [..., N, F] for many feature sets on one graph, but not
+                for a sampled batch. Batch norm then takes its mean over all sets.
             edge_index: The edges, in any form the layers take; or, for a sampled
                 batch, its ``batch.graph``, or one ``tempergat.Graph`` per layer, the
                 first layer's first. The targets of a layer are then the first rows
@@ -260,13 +272,17 @@ class NodeClassifier(nn.Module):
             edge_attr: Edge features, if the layers were made with ``edge_dim``.
             num_sampled_nodes_per_hop: For sampled batches: nodes per hop.
             num_sampled_edges_per_hop: For sampled batches: edges per hop.
-            edge_weight: A weight of 0 or more for every edge, [E]; for ``gcn`` alone.
+            edge_weight: A weight of 0 or more for every edge, [E]. In ``gcn`` it is an
+                entry of the adjacency matrix, in attention layers a factor of the
+                attention weight.
             dropout_seed: A 0-d int64 tensor that fixes all dropout masks of this
                 call; drawn from torch's generator when absent.
         """
         if edge_weight is not None:
             self._check_edge_weight(num_sampled_nodes_per_hop)
         h: Any = as_features(x)
+        if len(h.shape) > 2:
+            refuse_sampled(h.shape, edge_index, num_sampled_nodes_per_hop)
         parts = None
         if isinstance(edge_index, tuple | list | HasLayerGraphs):
             parts = layer_inputs(
@@ -275,7 +291,7 @@ class NodeClassifier(nn.Module):
                 any(getattr(conv, "add_self_loops", True) for conv in self.convs),
                 edge_attr,
                 edge_weight,
-                has_degrees=BACKBONES[self.method.backbone].takes_edge_weight,
+                has_degrees=BACKBONES[self.method.backbone].uses_degrees,
             )
         dropout_seed = self._dropout_seed(dropout_seed, h.device)
         outputs = []
@@ -308,7 +324,8 @@ class NodeClassifier(nn.Module):
         if self.jk is not None:
             if parts is not None:
                 outputs = [output[: h.size(0)] for output in outputs]
-            h = self.jk(outputs)
+            rows = [output.flatten(0, -2) for output in outputs]
+            h = self.jk(rows).unflatten(0, h.shape[:-1])
         if self.lin is not None:
             h = self.lin(h)
         scores: Tensor = h
@@ -339,14 +356,15 @@ class NodeClassifier(nn.Module):
         if in_use is not None and isinstance(norm, BatchNorm):
             h = norm(h, in_use[1])
         else:
-            h = norm(h)
+            h = norm(h) if h.dim() == 2 else normalize_sets(norm, h)
         return h if self.act is None else self.act(h)
 
     def _check_edge_weight(self, sampled: list[int] | None) -> None:
-        if not BACKBONES[self.method.backbone].takes_edge_weight:
+        backbone = BACKBONES[self.method.backbone]
+        if not (backbone.has_attention or backbone.uses_degrees):
             raise ValueError(
                 f"edge_weight was given, but layers of {self.method.backbone} have no "
-                "use for it; give it to an attention method as edge_attr, or use gcn"
+                "use for it; leave it out, or use gcn or an attention method"
             )
         if sampled is not None:
             raise ValueError(

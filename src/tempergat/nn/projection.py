@@ -82,6 +82,11 @@ def make_projection(in_channels: int, out_channels: int, bias: bool) -> Linear:
 def as_features(x: Features) -> Features:
     """Converts torch's sparse matrices to sparse features, once per tensor."""
     if isinstance(x, Tensor) and x.layout != torch.strided:
+        if x.dim() != 2:
+            raise ValueError(
+                f"sparse features must have shape [num_nodes, channels], got "
+                f"{list(x.shape)}; pass many feature sets as x.to_dense()"
+            )
         features: SparseFeatures = tensor_cache.get(
             x, "features", lambda: SparseFeatures.from_torch(x)
         )

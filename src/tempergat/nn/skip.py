@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch_geometric.nn.dense.linear import Linear
 
-from tempergat.nn.projection import make_projection
+from tempergat.nn.projection import make_projection, project
 
 ResidualKind = bool | Literal["gate"]
 
@@ -24,7 +24,7 @@ def make_beta(width: int) -> Linear:
     return make_projection(3 * width, 1, bias=False)
 
 
-def gated_skip(aggregated: Tensor, skipped: Tensor, lin_beta: nn.Module) -> Tensor:
+def gated_skip(aggregated: Tensor, skipped: Tensor, lin_beta: Linear) -> Tensor:
     """``(1 - b) * aggregated + b * skipped`` with one b for every node.
 
     As in PyG's ``TransformerConv(beta=True)``, b is the sigmoid of a linear map of
@@ -36,5 +36,5 @@ def gated_skip(aggregated: Tensor, skipped: Tensor, lin_beta: nn.Module) -> Tens
         lin_beta: The map of 3 * width features to one, from `make_beta`.
     """
     both = torch.cat([aggregated, skipped, aggregated - skipped], dim=-1)
-    share = lin_beta(both).sigmoid()
+    share = project(lin_beta, both).sigmoid()
     return share * skipped + (1 - share) * aggregated

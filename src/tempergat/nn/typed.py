@@ -165,6 +165,7 @@ class TypedNodeClassifier(NodeClassifier):
         x: TypedFeatures,
         edge_index: Any,
         *,
+        edge_weight: Tensor | None = None,
         dropout_seed: Tensor | None = None,
     ) -> Tensor:
         """Class scores of the target nodes, [num_targets, out_channels].
@@ -172,11 +173,13 @@ class TypedNodeClassifier(NodeClassifier):
         Args:
             x: The nodes.
             edge_index: The edges between all of them, in any form the layers take.
+            edge_weight: A weight for every edge, as in :class:`NodeClassifier`.
             dropout_seed: A 0-d int64 tensor that fixes all dropout masks.
         """
         h = self.shared_inputs(x)
         dropout_seed = self._dropout_seed(dropout_seed, h.device)
-        h = super().forward(h, edge_index, dropout_seed=dropout_seed)
+        options: Any = {"edge_weight": edge_weight, "dropout_seed": dropout_seed}
+        h = super().forward(h, edge_index, **options)
         return self.classify(h[: x.num_targets], dropout_seed)
 
     def shared_inputs(self, x: TypedFeatures) -> Tensor:

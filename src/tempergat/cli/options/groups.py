@@ -98,7 +98,11 @@ class Reading:
         _Words, typer.Option(help="Columns of edges.csv that are edge features.")
     ] = None
     edge_weight: Annotated[
-        _Words, typer.Option(help="Column of edges.csv that is the edge weight.")
+        _Words,
+        typer.Option(
+            help="Column of edges.csv that is the edge weight: in the adjacency matrix "
+            "of gcn, a factor of attention weights in all others but mlp."
+        ),
     ] = None
     target: Annotated[
         _Words,

@@ -70,6 +70,8 @@ def why_not_exact(model: NodeClassifier, uses_edge_features: bool) -> str | None
         return "the model uses edge features"
     if model.lin is not None:
         return "the model combines the outputs of all its layers (jk)"
+    if any(getattr(conv, "lin_beta", None) is not None for conv in model.convs):
+        return "the model has gated skips"
     if not isinstance(model.act, nn.ELU | nn.ReLU | nn.Identity | type(None)):
         return f"the model has the activation {type(model.act).__name__}"
     for norm in model.norms:

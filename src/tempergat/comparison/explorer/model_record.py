@@ -170,6 +170,11 @@ def _refuse_other_methods(model: TrainedModel) -> None:
         raise UserError(
             f"{method} has no attention to show; train one of {', '.join(shown)}"
         )
+    if model.config.edge_weight:
+        raise UserError(
+            f"{method} was trained with edge weights, which the explorer does not "
+            "show; tempergat.attention gives the weighted coefficients"
+        )
 
 
 def _read(model: TrainedModel, graph: GraphInput | None) -> Dataset:

@@ -155,9 +155,10 @@ def note_on_residual(
         return ()
     every = len(having) == len(configs)
     who = "All methods" if every else listed(having, most=len(having))
+    gated = {configs[method]["residual"] for method in having} == {"gate"}
     note = (
         f"{who} {'have' if every or len(having) > 1 else 'has'} a residual: each layer "
-        "adds a linear map of its input"
+        f"adds a {'learned share of a ' if gated else ''}linear map of its input"
     )
     norm, *others = {configs[method].get("norm") for method in having}
     if norm is None or others:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+import math
 from typing import Any, ClassVar
 
 import torch
@@ -10,19 +10,19 @@ from torch import Tensor, nn
 from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.nn.dense.linear import Linear
 
-from tempergat.nn.adjacency import resolve
+from tempergat.nn.conv._edges import EdgeLayer, EdgeValues, pack_weights
 from tempergat.nn.conv._inputs import (
-    add_loop_features,
     check_count,
     check_device,
     check_features,
     check_rate,
     count_nodes,
+    stack_sets,
 )
 from tempergat.nn.conv._messages import MessageLayer
 from tempergat.nn.gate import FeatureGate, GateKind, check_gate
 from tempergat.nn.projection import Features, NodeInputs, Sides, make_projection
-from tempergat.nn.skip import gated_skip
+from tempergat.nn.skip import ResidualKind, check_residual, gated_skip, make_beta
 from tempergat.nn.temperature import Temperature, TemperatureKind, check_temperature
 from tempergat.ops import (
     Graph,
@@ -36,6 +36,7 @@ from tempergat.ops import (
 class AttentionLayer(
     Temperature,
     FeatureGate,
+    EdgeLayer,
     MessageLayer,
     MessagePassing,  # type: ignore[misc]
 ):
@@ -81,13 +82,14 @@ class AttentionLayer(
         cache: bool,
         negative_slope: float = 0.2,
         fill_value: float | Tensor | str = "mean",
-        residual: bool = False,
+        residual: ResidualKind = False,
         **kwargs: Any,
     ) -> None:
         check_count("out_channels", out_channels)
         check_count("heads", heads)
         check_temperature(temperature, init_temp)
         check_gate(gate)
+        check_residual(residual)
         check_rate("dropout", dropout)
         super().__init__(node_dim=0, **kwargs)
         self.in_channels = in_channels
@@ -105,9 +107,6 @@ class AttentionLayer(
         # Registered by `_initialize`, after the parameters that PyG's layers have.
         self.temperature_kind, self.init_temp = temperature, init_temp
         self._gate, self.gate_bias_init = gate, gate_bias_init
-        # Set by `upgrade`: PyG's GATConv ignores edge_attr without edge_dim.
-        self.ignores_edge_attr = False
-        self._warned_about_edge_attr = False
 
     def _make_residual_and_bias(self, bias: bool) -> None:
         total = self.out_channels * (self.heads if self.concat else 1)
@@ -115,6 +114,7 @@ class AttentionLayer(
             self.res = make_projection(self._side_channels(1), total, bias=False)
         else:
             self.register_parameter("res", None)
+        self.lin_beta = make_beta(total) if self.residual == "gate" else None
         if bias:
             self.bias = nn.Parameter(torch.empty(total))
         else:
@@ -156,11 +156,6 @@ class AttentionLayer(
         self.reset_temperature()
         self.reset_gate()
 
-    @property
-    def target_to_source(self) -> bool:
-        """Whether messages run from row 1 of ``edge_index`` to row 0."""
-        return bool(self.flow == "target_to_source")
-
     def gate_values(
         self, x: Features | tuple[Features, Features | None]
     ) -> Tensor | tuple[Tensor, Tensor | None]:
@@ -185,37 +180,31 @@ class AttentionLayer(
         features: Features | tuple[Features, Features | None],
         size: tuple[int | None, int | None] | None,
         edge_index: Any,
-        edge_attr: Tensor | None,
+        of_edges: EdgeValues,
         return_attention_weights: bool | None,
         dropout_seed: Tensor | None,
     ) -> Any:
-        """The forward pass: edges, linear maps, gate, attention, gate, output."""
+        """The forward pass: edges, linear maps, gate, attention, gate, output.
+
+        ``of_edges`` are edge_attr, edge_weight and edge_bias.
+        """
         mode = execution_mode()
         lins = self._projections()
         x = check_features(features, lins)
+        sets = () if len(x.src.shape) == 2 else tuple(x.src.shape[:-2])
         by_messages = self.slow_path_reason() is not None
         return_weights = bool(return_attention_weights)
         sizes = count_nodes(x, size, edge_index)
-        edge_attr = self._check_edge_attr(edge_attr, mode)
         check_device(edge_index, x.src)
         if mode == "eager" and x.src.device.type == "cuda" and not by_messages:
             self._compile_kernels(x.src, return_weights)
-        adjacency = resolve(
-            edge_index,
-            sizes,
-            self_loops=self.add_self_loops,
-            reverse=self.target_to_source,
-            static_shapes=not (by_messages or return_weights),
-            mode=mode,
-            cache=self.cache,
+        fixed = not (by_messages or return_weights)
+        adjacency, edge_attr, edge_weight, edge_bias = self._resolve_edges(
+            edge_index, sizes, of_edges, sets, fixed, mode
         )
         graph = adjacency.graph
-        if edge_attr is None and self.edge_dim is not None:
-            edge_attr = self._check_edge_attr(adjacency.values, mode)
-        if edge_attr is not None:
-            edge_attr = add_loop_features(
-                graph, edge_attr, self.fill_value, self.target_to_source
-            )
+        if sets:
+            x, graph = stack_sets(x, graph), graph.repeat(math.prod(sets))
 
         res = self._skip_map()
         inputs = self._inputs(x, graph, lins, res, mode)
@@ -233,10 +222,11 @@ class AttentionLayer(
 
         seeds = self._head_seeds(dropout_seed, x.src.device)
         # Heads are joined, and a residual is added, before the bias.
-        ends_here = self.concat and residual is None
+        ends_here = self.concat and res is None
+        alpha: Tensor | None
         if by_messages:
-            out, alpha = self._attend_by_messages(graph, z, edge_attr, seeds)
-            out = out.flatten(1)
+            of_edges = (edge_attr, edge_weight, edge_bias)
+            out, alpha = self._sum_by_messages(graph, z, of_edges, seeds)
             if gate_logit is not None:
                 out = self.gate_output(out, gate_logit, graph, mode)
         else:
@@ -247,6 +237,8 @@ class AttentionLayer(
                 gate_logit,
                 self.bias if ends_here else None,
                 mode=mode,
+                edge_weight=edge_weight,
+                edge_bias=edge_bias,
                 dropout=0.0 if seeds is None else self.dropout,
                 dropout_seed=seeds,
                 return_weights=return_weights,
@@ -254,8 +246,12 @@ class AttentionLayer(
             )
         if by_messages or not ends_here:
             out = self._combine(out, residual)
+        if sets:
+            out = out.view(*sets, sizes[1], out.size(-1))
         if return_weights:
-            return out, adjacency.pack(alpha.to(out.dtype))
+            assert alpha is not None
+            alpha = alpha.to(out.dtype)
+            return out, pack_weights(adjacency, alpha, sets, edge_index)
         return out
 
     def _compile_kernels(self, x: Features, return_weights: bool) -> None:
@@ -277,40 +273,6 @@ class AttentionLayer(
             weights=return_weights,
             training=torch.is_grad_enabled(),
             device=x.device,
-        )
-
-    def _check_edge_attr(self, edge_attr: Tensor | None, mode: str) -> Tensor | None:
-        if edge_attr is None:
-            return None
-        if self.edge_dim is None:
-            if self.ignores_edge_attr:
-                if mode != "traced":
-                    self._warn_about_edge_attr()
-                return None
-            raise ValueError(
-                f"edge_attr of shape {list(edge_attr.shape)} was given, but the layer "
-                f"has no edge_dim and could not use it; make the layer with "
-                f"edge_dim={edge_attr.size(-1) if edge_attr.dim() > 1 else 1}, or do "
-                f"not pass edge_attr"
-            )
-        if edge_attr.dim() == 1:
-            edge_attr = edge_attr.unsqueeze(-1)
-        expected = getattr(self.lin_edge, "in_channels", self.edge_dim)
-        if expected > 0 and edge_attr.size(-1) != expected:
-            raise ValueError(
-                f"edge_attr has {edge_attr.size(-1)} features per edge, but the layer "
-                f"was made with edge_dim={expected}"
-            )
-        return edge_attr
-
-    def _warn_about_edge_attr(self) -> None:
-        if self._warned_about_edge_attr:
-            return
-        self._warned_about_edge_attr = True
-        warnings.warn(
-            "edge_attr is ignored, as by the PyG layer this one replaces: it was made "
-            "without edge_dim",
-            stacklevel=3,
         )
 
     def _inputs(
@@ -356,23 +318,20 @@ class AttentionLayer(
         return fold_in(base, torch.arange(self.heads, device=device))
 
     def _combine(self, out: Tensor, residual: Tensor | None) -> Tensor:
-        """Joins the heads, then adds residual and bias."""
+        """Joins the heads, then adds residual and bias; a gated skip mixes both."""
         if not self.concat:
             # Other aggregations may give several values per channel.
             channels = out.size(1) // self.heads
             out = out.view(-1, self.heads, channels).mean(dim=1)
-        if residual is not None:
-            beta = self.lin_beta
-            out = out + residual if beta is None else gated_skip(out, residual, beta)
+        if self.lin_beta is not None:
+            # Targets without features count as zeros.
+            skipped = torch.zeros_like(out) if residual is None else residual
+            out = gated_skip(out, skipped, self.lin_beta)
+        elif residual is not None:
+            out = out + residual
         if self.bias is not None:
             out = out + self.bias
         return out
-
-    def __prepare_scriptable__(self) -> Any:
-        raise TypeError(
-            f"{type(self).__name__} cannot be scripted, and torch.jit.script is "
-            f"deprecated; use torch.compile or torch.export"
-        )
 
     def __repr__(self) -> str:
         given = {name: getattr(self, name) for name in self.shown}

@@ -1,4 +1,4 @@
-"""Checks of what an attention layer is called with, and edge features of self-loops."""
+"""Checks of what an attention layer is called with, and many sets of features."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch_geometric.utils import scatter
 
 from tempergat.nn.adjacency import num_targets
 from tempergat.nn.projection import Features, Sides, as_features
@@ -46,6 +45,12 @@ def check_features(
     _check_features("source", sides.src, projections.src)
     if sides.dst is not None:
         _check_features("target", sides.dst, projections.dst)
+        if not sides.is_shared and sides.src.shape[:-2] != sides.dst.shape[:-2]:
+            raise ValueError(
+                f"x has shape {list(sides.src.shape)} for the source nodes and "
+                f"{list(sides.dst.shape)} for the target nodes; give both as many "
+                "feature sets: expand one of them"
+            )
     return sides
 
 
@@ -55,10 +60,10 @@ def _check_features(side: str, x: Features, projection: Any) -> None:
             f"x must be a tensor, got {type(x).__name__} for the {side} nodes; "
             f"convert it with torch.as_tensor(x)"
         )
-    if len(x.shape) != 2:
+    if len(x.shape) < 2:
         raise ValueError(
-            f"x must have shape [num_nodes, channels], got {list(x.shape)} for the "
-            f"{side} nodes"
+            f"x must have shape [num_nodes, channels], or [..., num_nodes, channels] "
+            f"for many feature sets, got {list(x.shape)} for the {side} nodes"
         )
     # A module that a user put in the place of a linear map checks for itself.
     expected = getattr(projection, "in_channels", -1)
@@ -79,13 +84,13 @@ def count_nodes(
     Raises:
         ValueError: ``size`` contradicts the features.
     """
-    num_src = x.src.size(0)
+    num_src = x.src.size(-2)
     given_src, given_dst = (None, None) if size is None else size
     if x.is_shared and isinstance(edge_index, Graph) and edge_index.num_src == num_src:
         # Fewer targets than sources are the first of them.
         num_dst = min(edge_index.num_dst, num_src)
     elif x.dst is not None:
-        num_dst = x.dst.size(0)
+        num_dst = x.dst.size(-2)
     elif given_dst is not None:
         num_dst = given_dst
     else:
@@ -96,6 +101,28 @@ def count_nodes(
             f"{num_dst} target rows"
         )
     return num_src, num_dst
+
+
+def stack_sets(x: Sides[Features], graph: Graph) -> Sides[Tensor]:
+    """The nodes of all feature sets as rows, those of one set after another's.
+
+    Args:
+        x: The feature sets, [..., num_nodes, channels].
+        graph: The graph of one set; where it has fewer targets than sources, and both
+            sides share x, they are the first nodes of each set.
+
+    Raises:
+        ValueError: There is no feature set.
+    """
+    if 0 in x.src.shape[:-2]:
+        raise ValueError(
+            f"x has shape {list(x.src.shape)}, which holds no feature set; give at "
+            "least one"
+        )
+    if x.is_shared and graph.num_dst < graph.num_src:
+        assert isinstance(x.src, Tensor)
+        x = Sides(x.src, x.src[..., : graph.num_dst, :])
+    return x.map(lambda side: side.flatten(0, -2))
 
 
 def cut_to_targets(values: Sides[Tensor], graph: Graph) -> Sides[Tensor]:
@@ -118,45 +145,3 @@ def check_device(edge_index: Any, x: Features) -> None:
             f"edge_index is on {device}, but x is on {x.device}; move one of them with "
             f".to()"
         )
-
-
-def add_loop_features(
-    graph: Graph, edge_attr: Tensor, fill_value: float | Tensor | str, reverse: bool
-) -> Tensor:
-    """The features of all edges of the graph, those of added self-loops included.
-
-    Args:
-        graph: The graph.
-        edge_attr: The features of the edges that were given, [E, D].
-        fill_value: The self-loops' features: a number, a tensor, or how to reduce
-            those of the other edges at the node.
-        reverse: Whether messages run from row 1 of ``edge_index`` to row 0.
-
-    Raises:
-        ValueError: There is not one row per edge.
-    """
-    if edge_attr.size(0) != graph.num_edges:
-        raise ValueError(
-            f"edge_attr has {edge_attr.size(0)} rows, but edge_index has "
-            f"{graph.num_edges} edges"
-        )
-    if not graph.self_loops:
-        return edge_attr
-    num_given = graph.edge_id.size(0) - graph.num_loops
-    if num_given != graph.num_edges:
-        edge_attr = edge_attr[graph.edge_id[:num_given]]
-    if isinstance(fill_value, str):
-        # PyG reduces over row 1 of edge_index, whatever the flow.
-        rows = max(graph.num_src, graph.num_dst) + 1
-        ends = (graph.src if reverse else graph.dst)[:num_given]
-        if graph.padded:
-            given = graph.dst[:num_given]
-            ends = torch.where(given == graph.num_dst, rows - 1, ends)
-        loops = scatter(edge_attr, ends.long(), 0, rows, fill_value)
-        loops = loops[: graph.num_loops]
-    else:
-        filled = torch.as_tensor(
-            fill_value, dtype=edge_attr.dtype, device=edge_attr.device
-        )
-        loops = filled.expand(graph.num_loops, edge_attr.size(-1))
-    return torch.cat([edge_attr, loops])

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch_geometric.nn.conv import MessagePassing
+from torch_geometric.utils import softmax
 
+from tempergat.nn.conv._edges import EdgeValues, copy_edges
 from tempergat.nn.projection import Sides
 from tempergat.ops import Graph, keep_factor
 
@@ -43,6 +46,17 @@ class MessageLayer:
                 return f"{owner.__name__} overrides {name}()"
         return None
 
+    @property
+    def target_to_source(self: Any) -> bool:
+        """Whether messages run from row 1 of ``edge_index`` to row 0."""
+        return bool(self.flow == "target_to_source")
+
+    def __prepare_scriptable__(self: Any) -> Any:
+        raise TypeError(
+            f"{type(self).__name__} cannot be scripted, and torch.jit.script is "
+            f"deprecated; use torch.compile or torch.export"
+        )
+
     def _message_edges(self: Any, graph: Graph) -> Tensor:
         """The edges in the order of rows that PyG's ``propagate`` expects."""
         edges = graph.edge_index
@@ -70,19 +84,73 @@ class MessageLayer:
         z: Sides[Tensor],
         alpha: Tensor,
         size: tuple[int, int],
+        edge_weight: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
         """Builds all messages and sums them, as PyG does; also returns the weights."""
-        alpha = alpha.to(z.src.dtype)
+        alpha = weigh(alpha, edge_weight).to(z.src.dtype)
         x = self._pair(z, self.propagate)
         # propagate_type: (x: OptPairTensor, alpha: Tensor)
         out = self.propagate(edge_index, x=x, alpha=alpha, size=size)
         return out, alpha
 
-    def _drop(
-        self: Any, alpha: Tensor, edge_id: Tensor, seeds: Tensor | None
+    def _sum_by_messages(
+        self: Any,
+        graph: Graph,
+        z: Sides[Tensor],
+        of_edges: EdgeValues,
+        seeds: Tensor | None,
+    ) -> tuple[Tensor, Tensor]:
+        """Output and weights by messages as PyG builds them.
+
+        Raises:
+            ValueError: A subclass would ignore the bias of edges.
+        """
+        attr, weight, bias = (copy_edges(values, graph) for values in of_edges)
+        taken = self.inspector.get_param_dict("edge_update")
+        if bias is not None and "edge_bias" not in taken:
+            raise ValueError(
+                f"edge_bias was given, but edge_update() of {type(self).__name__} does "
+                "not take it; give it an argument edge_bias, or leave edge_bias out"
+            )
+        out, alpha = self._attend_by_messages(graph, z, attr, seeds, weight, bias)
+        return out.flatten(1), alpha
+
+    def _softmax(
+        self: Any,
+        logit: Tensor,
+        edge_bias: Tensor | None,
+        edge_id: Tensor,
+        seeds: Tensor | None,
+        *rows: Any,
     ) -> Tensor:
-        """Dropout on attention weights that are computed edge by edge."""
+        """Attention weights of logits that are computed edge by edge, with dropout.
+
+        Args:
+            logit: The logits, [E, heads].
+            edge_bias: What is added to them; minus infinity gives the weight 0, even
+                where a target has no other edge.
+            edge_id: The identity of every edge for random numbers.
+            seeds: One seed per head for dropout; None for none.
+            *rows: PyG's ``index``, ``ptr`` and ``dim_size``.
+        """
+        if edge_bias is None:
+            alpha: Tensor = softmax(logit, *rows)
+        else:
+            logit = logit + _by_head(edge_bias)
+            masked = logit == -torch.inf
+            # PyG's softmax would subtract infinity from itself.
+            logit = logit.masked_fill(masked, torch.finfo(logit.dtype).min)
+            alpha = softmax(logit, *rows).masked_fill(masked, 0.0)
         if seeds is None:
             return alpha
         edge_id = edge_id.unsqueeze(-1)
         return alpha * keep_factor(seeds, edge_id, self.dropout, alpha.dtype)
+
+
+def weigh(alpha: Tensor, edge_weight: Tensor | None) -> Tensor:
+    """Attention weights times the weights of edges."""
+    return alpha if edge_weight is None else alpha * _by_head(edge_weight)
+
+
+def _by_head(values: Tensor) -> Tensor:
+    return values.unsqueeze(-1) if values.dim() == 1 else values

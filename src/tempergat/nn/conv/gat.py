@@ -9,7 +9,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn.dense.linear import Linear
 from torch_geometric.nn.inits import glorot, zeros
-from torch_geometric.utils import softmax
 
 from tempergat.nn.conv._base import AttentionLayer
 from tempergat.nn.conv._inputs import cut_to_targets
@@ -21,6 +20,7 @@ from tempergat.nn.projection import (
     is_plain,
     make_projection,
 )
+from tempergat.nn.skip import ResidualKind
 from tempergat.nn.temperature import TemperatureKind
 from tempergat.ops import Graph, at_least_float32, dense_linear, execution_mode
 
@@ -54,7 +54,9 @@ class TemperGATConv(AttentionLayer):
         fill_value: The self-loops' edge features: a number, a tensor, or how to
             reduce those of the incoming edges.
         bias: Whether to add a bias.
-        residual: Whether to add a linear map of the target's input.
+        residual: Whether to add a linear map of the target's input; ``"gate"`` to
+            interpolate between it and the aggregated output by a learned share of each
+            node, as PyG's ``TransformerConv(beta=True)`` does.
         temperature: ``"layer"`` (one learnable scalar), ``"head"`` (one per head), a
             number (fixed) or None (plain attention).
         init_temp: Initial value of a learnable temperature.
@@ -68,9 +70,11 @@ class TemperGATConv(AttentionLayer):
 
     Shapes:
         - **input:** node features [N, F] or ([N_s, F_s], [N_t, F_t]), edges [2, E],
-          edge features [E, D]
+          edge features [E, D]; for many feature sets on one graph node features
+          [..., N, F] and edge features [E, D] or [..., E, D]
         - **output:** [N_t, heads * out_channels], or [N_t, out_channels] without
-          ``concat``; with ``return_attention_weights`` also ([2, E'], [E', heads])
+          ``concat``; with ``return_attention_weights`` also ([2, E'], [E', heads]).
+          For many feature sets [..., N_t, heads * out_channels] and [..., E', heads]
     """
 
     attention = "gat"
@@ -87,7 +91,7 @@ class TemperGATConv(AttentionLayer):
         edge_dim: int | None = None,
         fill_value: float | Tensor | str = "mean",
         bias: bool = True,
-        residual: bool = False,
+        residual: ResidualKind = False,
         *,
         temperature: TemperatureKind = "layer",
         init_temp: float = 1.0,
@@ -142,6 +146,8 @@ class TemperGATConv(AttentionLayer):
         glorot(self.att_dst)
         glorot(self.att_edge)
         zeros(self.bias)
+        if self.lin_beta is not None:
+            self.lin_beta.reset_parameters()
 
     def forward(
         self,
@@ -151,11 +157,16 @@ class TemperGATConv(AttentionLayer):
         size: tuple[int | None, int | None] | None = None,
         return_attention_weights: bool | None = None,
         dropout_seed: Tensor | None = None,
+        *,
+        edge_weight: Tensor | None = None,
+        edge_bias: Tensor | None = None,
     ) -> Any:
         """Runs the layer.
 
         Args:
-            x: Node features, or a pair for source and target nodes.
+            x: Node features, or a pair for source and target nodes. Dimensions before
+                those of nodes and channels are many feature sets on one graph, such as
+                [batch, time, N, F]; each set has its own dropout.
             edge_index: The edges, in any form PyG takes, or a ``tempergat.Graph``. If
                 the graph has fewer targets than x has rows, they are the first rows. A
                 tensor is sorted once and the result is used again until the tensor
@@ -164,15 +175,22 @@ class TemperGATConv(AttentionLayer):
                 up to 1,024 edges, by samples in larger graphs. It is not noticed on a
                 GPU; there, make the layer with ``cache=False`` or call
                 ``tempergat.nn.forget_graphs()`` after such a change.
-            edge_attr: Edge features.
+            edge_attr: Edge features, [E, D] for all feature sets or [..., E, D].
             size: Number of source and target nodes; None for one that x determines.
             return_attention_weights: If true, also return the edges and their
                 attention weights, as PyG does.
             dropout_seed: A 0-d int64 tensor that fixes the dropout mask; drawn from
                 torch's generator when absent.
+            edge_weight: A factor of each attention weight after softmax and dropout,
+                [E] or [E, heads], as DGL's layers take it; with feature sets also
+                [..., E] or [..., E, heads]. Of two dimensions, it is [E, heads] if the
+                first is the number of edges. Added self-loops have the factor 1.
+            edge_bias: What is added to each logit, likewise; minus infinity removes an
+                edge. Added self-loops have the bias 0.
         """
+        of_edges = (edge_attr, edge_weight, edge_bias)
         return self._run(
-            x, size, edge_index, edge_attr, return_attention_weights, dropout_seed
+            x, size, edge_index, of_edges, return_attention_weights, dropout_seed
         )
 
     def _projections(self) -> Sides[Linear]:
@@ -234,27 +252,31 @@ class TemperGATConv(AttentionLayer):
         z: Sides[Tensor],
         edge_attr: Tensor | None,
         head_seeds: Tensor | None,
+        edge_weight: Tensor | None,
+        edge_bias: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
         edge_index = self._message_edges(graph)
         size = self._pair(Sides(graph.num_src, graph.num_dst), self.propagate)
         z = cut_to_targets(z, graph)
         scores = z.map(self._score, Sides(self.att_src, self.att_dst))
-        # edge_updater_type: (alpha: OptPairTensor, edge_attr: OptTensor, edge_id: Tensor, head_seeds: OptTensor)  # noqa: E501
+        # edge_updater_type: (alpha: OptPairTensor, edge_attr: OptTensor, edge_bias: OptTensor, edge_id: Tensor, head_seeds: OptTensor)  # noqa: E501
         alpha = self.edge_updater(
             edge_index,
             alpha=self._pair(scores, self.edge_updater),
             edge_attr=edge_attr,
+            edge_bias=edge_bias,
             edge_id=graph.edge_id,
             head_seeds=head_seeds,
             size=size,
         )
-        return self._sum_messages(edge_index, z, alpha, size)
+        return self._sum_messages(edge_index, z, alpha, size, edge_weight)
 
     def edge_update(
         self,
         alpha_j: Tensor,
         alpha_i: Tensor | None,
         edge_attr: Tensor | None,
+        edge_bias: Tensor | None,
         edge_id: Tensor,
         head_seeds: Tensor | None,
         index: Tensor,
@@ -265,8 +287,8 @@ class TemperGATConv(AttentionLayer):
         if edge_attr is not None:
             alpha = alpha + self._edge_score(edge_attr)
         alpha = F.leaky_relu(alpha, self.negative_slope)
-        alpha = softmax(alpha, index, ptr, dim_size)
-        return self._drop(alpha, edge_id, head_seeds)
+        rows = (index, ptr, dim_size)
+        return self._softmax(alpha, edge_bias, edge_id, head_seeds, *rows)
 
     def message(self, x_j: Tensor, alpha: Tensor) -> Tensor:
         return alpha.unsqueeze(-1) * x_j

@@ -9,7 +9,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn.dense.linear import Linear
 from torch_geometric.nn.inits import glorot, zeros
-from torch_geometric.utils import softmax
 
 from tempergat.nn.conv._base import AttentionLayer
 from tempergat.nn.conv._inputs import cut_to_targets
@@ -21,6 +20,7 @@ from tempergat.nn.projection import (
     is_plain,
     make_projection,
 )
+from tempergat.nn.skip import ResidualKind
 from tempergat.nn.temperature import TemperatureKind
 from tempergat.ops import Graph, at_least_float32
 
@@ -63,7 +63,7 @@ class TemperGATv2Conv(AttentionLayer):
         fill_value: float | Tensor | str = "mean",
         bias: bool = True,
         share_weights: bool = False,
-        residual: bool = False,
+        residual: ResidualKind = False,
         *,
         temperature: TemperatureKind = "layer",
         init_temp: float = 1.0,
@@ -112,6 +112,8 @@ class TemperGATv2Conv(AttentionLayer):
                 lin.reset_parameters()
         glorot(self.att)
         zeros(self.bias)
+        if self.lin_beta is not None:
+            self.lin_beta.reset_parameters()
 
     def forward(
         self,
@@ -120,20 +122,28 @@ class TemperGATv2Conv(AttentionLayer):
         edge_attr: Tensor | None = None,
         return_attention_weights: bool | None = None,
         dropout_seed: Tensor | None = None,
+        *,
+        edge_weight: Tensor | None = None,
+        edge_bias: Tensor | None = None,
     ) -> Any:
         """Runs the layer.
 
         Args:
-            x: Node features, or a pair for source and target nodes.
+            x: Node features, or a pair for source and target nodes, of one or many
+                feature sets, as in :meth:`TemperGATConv.forward`.
             edge_index: The edges, as in :meth:`TemperGATConv.forward`.
-            edge_attr: Edge features.
+            edge_attr: Edge features, [E, D] for all feature sets or [..., E, D].
             return_attention_weights: Whether to return the edges and their attention
                 weights, too, as PyG does.
             dropout_seed: A 0-d int64 tensor that fixes the dropout mask; drawn from
                 torch's generator when absent.
+            edge_weight: A factor of each attention weight, as in
+                :meth:`TemperGATConv.forward`.
+            edge_bias: What is added to each logit, likewise.
         """
+        of_edges = (edge_attr, edge_weight, edge_bias)
         return self._run(
-            x, None, edge_index, edge_attr, return_attention_weights, dropout_seed
+            x, None, edge_index, of_edges, return_attention_weights, dropout_seed
         )
 
     def _projections(self) -> Sides[Linear]:
@@ -172,26 +182,30 @@ class TemperGATv2Conv(AttentionLayer):
         z: Sides[Tensor],
         edge_attr: Tensor | None,
         head_seeds: Tensor | None,
+        edge_weight: Tensor | None,
+        edge_bias: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
         z = cut_to_targets(z, graph)
         edge_index = self._message_edges(graph)
         size = self._pair(Sides(graph.num_src, graph.num_dst), self.propagate)
-        # edge_updater_type: (x: PairTensor, edge_attr: OptTensor, edge_id: Tensor, head_seeds: OptTensor)  # noqa: E501
+        # edge_updater_type: (x: PairTensor, edge_attr: OptTensor, edge_bias: OptTensor, edge_id: Tensor, head_seeds: OptTensor)  # noqa: E501
         alpha = self.edge_updater(
             edge_index,
             x=self._pair(z, self.edge_updater),
             edge_attr=edge_attr,
+            edge_bias=edge_bias,
             edge_id=graph.edge_id,
             head_seeds=head_seeds,
             size=size,
         )
-        return self._sum_messages(edge_index, z, alpha, size)
+        return self._sum_messages(edge_index, z, alpha, size, edge_weight)
 
     def edge_update(
         self,
         x_j: Tensor,
         x_i: Tensor,
         edge_attr: Tensor | None,
+        edge_bias: Tensor | None,
         edge_id: Tensor,
         head_seeds: Tensor | None,
         index: Tensor,
@@ -203,8 +217,8 @@ class TemperGATv2Conv(AttentionLayer):
             x = x + self._split_heads(self.lin_edge(edge_attr))
         x = F.leaky_relu(at_least_float32(x), self.negative_slope)
         alpha = (x * self.divide_by_temperature(self.att)).sum(dim=-1)
-        alpha = softmax(alpha, index, ptr, dim_size)
-        return self._drop(alpha, edge_id, head_seeds)
+        rows = (index, ptr, dim_size)
+        return self._softmax(alpha, edge_bias, edge_id, head_seeds, *rows)
 
     def message(self, x_j: Tensor, alpha: Tensor) -> Tensor:
         return x_j * alpha.unsqueeze(-1)

@@ -11,6 +11,7 @@ from torch_geometric.nn.inits import zeros
 from tempergat import ops
 from tempergat.nn.adjacency import resolve
 from tempergat.nn.projection import Features, as_features, make_projection, project
+from tempergat.nn.skip import ResidualKind, check_residual, gated_skip, make_beta
 from tempergat.ops import Graph
 
 
@@ -20,15 +21,20 @@ class LinearLayer(nn.Module):
     Args:
         in_channels: Features per node; -1 to take it from the first input.
         out_channels: Features per node of the output.
-        residual: Whether to add a linear map of the input.
+        residual: Whether to add a linear map of the input; ``"gate"`` to interpolate
+            between it and the output by a learned share of each node.
     """
 
-    def __init__(self, in_channels: int, out_channels: int, residual: bool) -> None:
+    def __init__(
+        self, in_channels: int, out_channels: int, residual: ResidualKind
+    ) -> None:
+        check_residual(residual)
         super().__init__()
         self.lin = make_projection(in_channels, out_channels, bias=False)
         self.res = None
         if residual:
             self.res = make_projection(in_channels, out_channels, bias=False)
+        self.lin_beta = make_beta(out_channels) if residual == "gate" else None
         self.bias = nn.Parameter(torch.empty(out_channels))
         self.reset_parameters()
 
@@ -38,6 +44,8 @@ class LinearLayer(nn.Module):
         if self.res is not None:
             self.res.reset_parameters()
         zeros(self.bias)
+        if self.lin_beta is not None:
+            self.lin_beta.reset_parameters()
 
     def forward(
         self,
@@ -52,7 +60,8 @@ class LinearLayer(nn.Module):
         """Runs the layer.
 
         Args:
-            x: Node features, [N, in_channels].
+            x: Node features, [N, in_channels]; [..., N, in_channels] for many feature
+                sets on one graph.
             edge_index: The edges, in any form the attention layers take. If a
                 ``tempergat.Graph`` has fewer targets than x has rows, they are the
                 first rows.
@@ -72,11 +81,20 @@ class LinearLayer(nn.Module):
             )
         x = as_features(x)
         z = project(self.lin, x)
-        out = self._aggregate(z, edge_index, edge_weight, degree) + self.bias
+        if z.dim() > 2:
+            # The sets are channels to a graph that all of them share.
+            columns = z.movedim(-2, 0)
+            out = self._aggregate(columns.flatten(1), edge_index, edge_weight, degree)
+            out = out.view(out.size(0), *columns.shape[1:]).movedim(0, -2)
+        else:
+            out = self._aggregate(z, edge_index, edge_weight, degree)
         if self.res is None:
-            return out
-        rows = x[: out.size(0)] if isinstance(x, Tensor) else x
-        return out + project(self.res, rows)[: out.size(0)]
+            return out + self.bias
+        rows = x[..., : out.size(-2), :] if isinstance(x, Tensor) else x
+        skipped = project(self.res, rows)[..., : out.size(-2), :]
+        if self.lin_beta is not None:
+            return gated_skip(out, skipped, self.lin_beta) + self.bias
+        return out + self.bias + skipped
 
     def _aggregate(
         self,
@@ -105,7 +123,8 @@ class GCNLayer(LinearLayer):
     Args:
         in_channels: Features per node; -1 to take it from the first input.
         out_channels: Features per node of the output.
-        residual: Whether to add a linear map of the input.
+        residual: Whether to add a linear map of the input; ``"gate"`` to interpolate
+            between it and the output by a learned share of each node.
     """
 
     def _aggregate(

@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 from torch_geometric.nn.dense.linear import Linear
-from torch_geometric.utils import softmax
 
 from tempergat.nn.conv._base import AttentionLayer
+from tempergat.nn.conv._messages import weigh
 from tempergat.nn.gate import GateKind
 from tempergat.nn.projection import Features, NodeInputs, Sides, is_plain
 from tempergat.nn.temperature import TemperatureKind
@@ -153,20 +153,29 @@ class TemperTransformerConv(AttentionLayer):
         edge_attr: Tensor | None = None,
         return_attention_weights: bool | None = None,
         dropout_seed: Tensor | None = None,
+        *,
+        edge_weight: Tensor | None = None,
+        edge_bias: Tensor | None = None,
     ) -> Any:
         """Runs the layer.
 
         Args:
-            x: Node features, or a pair for source and target nodes.
+            x: Node features, or a pair for source and target nodes, of one or many
+                feature sets, as in :meth:`TemperGATConv.forward`.
             edge_index: The edges, as in :meth:`TemperGATConv.forward`.
-            edge_attr: Edge features; needed if the layer has an ``edge_dim``.
+            edge_attr: Edge features, [E, D] for all feature sets or [..., E, D]; needed
+                if the layer has an ``edge_dim``.
             return_attention_weights: Whether to return the edges and their attention
                 weights, after dropout, too.
             dropout_seed: A 0-d int64 tensor that fixes the dropout mask; drawn from
                 torch's generator when absent.
+            edge_weight: A factor of each attention weight, as in
+                :meth:`TemperGATConv.forward`.
+            edge_bias: What is added to each logit, likewise.
         """
+        of_edges = (edge_attr, edge_weight, edge_bias)
         return self._run(
-            x, None, edge_index, edge_attr, return_attention_weights, dropout_seed
+            x, None, edge_index, of_edges, return_attention_weights, dropout_seed
         )
 
     def slow_path_reason(self) -> str | None:
@@ -237,6 +246,8 @@ class TemperTransformerConv(AttentionLayer):
         z: Sides[Any],
         edge_attr: Tensor | None,
         head_seeds: Tensor | None,
+        edge_weight: Tensor | None,
+        edge_bias: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
         key, value, query = self._parts(z, edge_attr)
         edge = (
@@ -244,17 +255,18 @@ class TemperTransformerConv(AttentionLayer):
         )
         edge_index = self._message_edges(graph)
         size = self._pair(Sides(graph.num_src, graph.num_dst), self.propagate)
-        # edge_updater_type: (query: Tensor, key: Tensor, edge: OptTensor, edge_id: Tensor, head_seeds: OptTensor)  # noqa: E501
+        # edge_updater_type: (query: Tensor, key: Tensor, edge: OptTensor, edge_bias: OptTensor, edge_id: Tensor, head_seeds: OptTensor)  # noqa: E501
         alpha = self.edge_updater(
             edge_index,
             query=query,
             key=key,
             edge=edge,
+            edge_bias=edge_bias,
             edge_id=graph.edge_id,
             head_seeds=head_seeds,
             size=size,
         )
-        alpha = alpha.to(value.dtype)
+        alpha = weigh(alpha, edge_weight).to(value.dtype)
         # propagate_type: (value: Tensor, alpha: Tensor, edge: OptTensor)
         out = self.propagate(edge_index, value=value, alpha=alpha, edge=edge, size=size)
         return out, alpha
@@ -264,6 +276,7 @@ class TemperTransformerConv(AttentionLayer):
         query_i: Tensor,
         key_j: Tensor,
         edge: Tensor | None,
+        edge_bias: Tensor | None,
         edge_id: Tensor,
         head_seeds: Tensor | None,
         index: Tensor,
@@ -275,8 +288,8 @@ class TemperTransformerConv(AttentionLayer):
         alpha = alpha * self._settings()["scale"]
         if self.temperature is not None:
             alpha = alpha / self.temperature
-        alpha = softmax(alpha, index, ptr, dim_size)
-        return self._drop(alpha, edge_id, head_seeds)
+        rows = (index, ptr, dim_size)
+        return self._softmax(alpha, edge_bias, edge_id, head_seeds, *rows)
 
     def message(self, value_j: Tensor, alpha: Tensor, edge: Tensor | None) -> Tensor:
         value = value_j if edge is None else value_j + edge

@@ -10,17 +10,16 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data, HeteroData
-from torch_geometric.typing import EdgeType, SparseTensor
-from torch_geometric.utils import is_torch_sparse_tensor
+from torch_geometric.typing import EdgeType
 
 from tempergat.base import UserError
-from tempergat.nn.adjacency import matrix_edges, resolve
+from tempergat.nn.adjacency import is_matrix, matrix_edges, resolve
 from tempergat.nn.batches import HasLayerGraphs
 from tempergat.nn.conv._base import AttentionLayer
 from tempergat.nn.conv._inputs import check_features, count_nodes
 from tempergat.nn.models import NodeClassifier
 from tempergat.nn.typed import TypedNodeClassifier
-from tempergat.ops import Graph, execution_mode
+from tempergat.ops import execution_mode
 
 # Parameters of `forward` that take the graph itself.
 _WHOLE_GRAPH = ("data", "batch", "graph")
@@ -243,6 +242,11 @@ def layer_call(
     bound.arguments["return_attention_weights"] = True
     _, packed = layer.forward(*bound.args, **bound.kwargs)
     weights = packed[1] if isinstance(packed, tuple) else packed.storage.value()
+    if weights.dim() > 2:
+        raise UserError(
+            f"a layer was called on {list(weights.shape[:-2])} feature sets, but "
+            "coefficients are shown of one; give the model x of one set"
+        )
 
     given = bound.arguments["edge_index"]
     sides = check_features(bound.arguments["x"], layer._projections())
@@ -259,10 +263,7 @@ def layer_call(
     temperature = layer.temperature
     if temperature is not None:
         temperature = temperature.detach()
-    is_matrix = isinstance(given, SparseTensor) or (
-        not isinstance(given, Graph) and is_torch_sparse_tensor(given)
-    )
-    if is_matrix:
+    if is_matrix(given):
         return _call_on_matrix(layer, given, ends, weights, temperature)
     if layer.target_to_source:
         ends = ends.flip(0)

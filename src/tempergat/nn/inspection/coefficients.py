@@ -27,9 +27,10 @@ from tempergat.ops import original_module
 class LayerAttention:
     """The attention coefficients of one call of a layer.
 
-    The coefficients of all edges into a node and of its added self-loop sum to 1. For
-    a typed graph, tensors of edges come in a dict by edge type, and `self_loops` in one
-    by node type.
+    The coefficients of all edges into a node and of its added self-loop sum to 1, but
+    for a layer that gets an ``edge_weight``, which is a factor of them. For a typed
+    graph, tensors of edges come in a dict by edge type, and `self_loops` in one by node
+    type.
 
     Attributes:
         layer: The name of the layer in the model, like ``convs.0``.

@@ -118,7 +118,7 @@ def graph_of(dataset: Dataset, config: RunConfig, device: torch.device) -> Edges
         dataset.target,
         config.num_layers,
         device,
-        whole=BACKBONES[METHODS[config.method].backbone].takes_edge_weight,
+        whole=BACKBONES[METHODS[config.method].backbone].uses_degrees,
     )
 
 
@@ -129,8 +129,8 @@ def edge_inputs_of(
 
     Features are scaled if the settings say so.
 
-    Attention methods take features as ``edge_attr``, gcn weights as ``edge_weight``; a
-    user's own module gets both.
+    Attention methods take features as ``edge_attr``, and weights as ``edge_weight`` if
+    the settings say so; gcn takes weights. A user's own module gets both.
 
     Raises:
         UserError: A weight is negative.
@@ -152,7 +152,7 @@ def edge_inputs_of(
         edge_inputs["edge_weight"] = weight.to(device)
     if config.source_hash is not None:
         return edge_inputs
-    taken = edge_arguments(config.method)
+    taken = edge_arguments(config)
     return {name: value for name, value in edge_inputs.items() if name in taken}
 
 
@@ -165,12 +165,12 @@ def scaled_edges(
     return edge_attr if scale is None else scale.on(edge_attr.device)(edge_attr)
 
 
-def edge_arguments(method: str) -> tuple[str, ...]:
+def edge_arguments(config: RunConfig) -> tuple[str, ...]:
     """Which of ``edge_attr`` and ``edge_weight`` a built-in method takes."""
-    backbone = BACKBONES[METHODS[method].backbone]
+    backbone = BACKBONES[METHODS[config.method].backbone]
     if backbone.has_attention:
-        return ("edge_attr",)
-    return ("edge_weight",) if backbone.takes_edge_weight else ()
+        return ("edge_attr", "edge_weight") if config.edge_weight else ("edge_attr",)
+    return ("edge_weight",) if backbone.uses_degrees else ()
 
 
 def notes_on_unused_edges(
@@ -197,7 +197,7 @@ def notes_on_unused_edges(
     if not subjects:
         return ()
     taken = {
-        config.method: _taken(dataset, config.method, (builds or {}).get(config.method))
+        config.method: _taken(dataset, config, (builds or {}).get(config.method))
         for config in configs
     }
     notes = []
@@ -210,11 +210,13 @@ def notes_on_unused_edges(
     return tuple(notes)
 
 
-def _taken(dataset: Dataset, method: str, build: BuildModule | None) -> tuple[str, ...]:
+def _taken(
+    dataset: Dataset, config: RunConfig, build: BuildModule | None
+) -> tuple[str, ...]:
     if build is None:
-        return edge_arguments(method)
-    features = int(dataset.data.x.size(1))
-    module = build_user_module(build, method, features, dataset.num_classes, seed=0)
+        return edge_arguments(config)
+    sizes = (int(dataset.data.x.size(1)), dataset.num_classes)
+    module = build_user_module(build, config.method, *sizes, seed=0)
     nothing = torch.empty(0)
     return tuple(
         taken_edge_inputs(module, {"edge_attr": nothing, "edge_weight": nothing})

@@ -74,7 +74,7 @@ def infer_layerwise(
         chunk: How many target nodes are computed at once.
         nodes: The nodes whose scores are wanted; None for all.
         edge_attr: Edge features, if the layers take them.
-        edge_weight: Edge weights, for ``gcn`` alone.
+        edge_weight: Edge weights, likewise.
         keep_on: Where the output of a layer for all nodes is kept; None for the
             model's device if that is a third of its free memory or less, and otherwise
             for the CPU.
@@ -90,7 +90,7 @@ def infer_layerwise(
     options = {"edge_attr": edge_attr, "edge_weight": edge_weight}
     given = {name: value for name, value in options.items() if value is not None}
     degree = None
-    if BACKBONES[model.method.backbone].takes_edge_weight:
+    if BACKBONES[model.method.backbone].uses_degrees:
         degree = _degrees(topology, chunk, edge_weight, device)
     was_training = model.training
     model.eval()

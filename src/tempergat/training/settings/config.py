@@ -16,7 +16,7 @@ from pydantic import (
 
 from tempergat.base import suggest_one_of, validated
 from tempergat.data import Dataset
-from tempergat.nn import METHODS
+from tempergat.nn import BACKBONES, METHODS
 from tempergat.training.evaluate import MetricName
 
 SelectionRule = Literal["best_val_accuracy", "last_epoch", "best_val_loss"]
@@ -64,6 +64,7 @@ _LATER_SETTINGS = {
     "clip_norm": None,
     "gate_last_layer": True,
     "scale_features": False,
+    "edge_weight": False,
 }
 
 
@@ -80,7 +81,7 @@ class MethodSettings(FrozenSettings):
     num_layers: Layers
     act: Activation | None
     norm: Normalisation | None
-    residual: bool
+    residual: bool | Literal["gate"]
     jk: Literal["last", "cat", "max"] | None
     feature_dropout: Rate
     learning_rate: Positive
@@ -117,7 +118,8 @@ class RunConfig(MethodSettings):
         out_heads: Attention heads of the output layer, averaged.
         act: Activation between layers.
         norm: Normalisation between layers.
-        residual: Whether layers add a linear map of their input.
+        residual: Whether layers add a linear map of their input; "gate" for a learned
+            share of it for each node.
         jk: Jumping-knowledge mode.
         feature_dropout: Dropout rate on the input of every layer.
         attention_dropout: Dropout rate on the attention weights.
@@ -135,6 +137,8 @@ class RunConfig(MethodSettings):
         normalize_features: Whether each node's features are divided by their sum.
         scale_features: Whether the columns of numbers of the graph's tables are centred
             and divided by their deviation; `settings_on` decides that from the graph.
+        edge_weight: Whether attention weights are multiplied by the graph's edge
+            weights; `settings_on` decides that from the graph.
         selection: The rule that chooses the epoch to report; `best_val_accuracy`
             takes the epoch of best validation score in the run's metric.
         metric: The metric of the scores; None for accuracy, or micro-F1 on reddit.
@@ -172,6 +176,7 @@ class RunConfig(MethodSettings):
     metric: MetricName | None = None
     class_weights: Literal["balanced"] | None = None
     scale_features: bool = False
+    edge_weight: bool = False
 
     @model_validator(mode="after")
     def _known_method(self) -> Self:
@@ -260,8 +265,12 @@ def settings_on(config: RunConfig, graph: Dataset) -> RunConfig:
     """The settings of runs on a graph, once it is read.
 
     Columns of numbers in tables are scaled, unless the settings divide each node's
-    features by their sum.
+    features by their sum. Attention takes the weights of edges, if there are any.
     """
-    if not graph.scaling or config.normalize_features:
-        return config
-    return config.with_changes(scale_features=True)
+    changes = {}
+    if graph.scaling and not config.normalize_features:
+        changes["scale_features"] = True
+    method = METHODS.get(config.method)
+    if graph.edge_weight_name is not None and method is not None:
+        changes["edge_weight"] = BACKBONES[method.backbone].has_attention
+    return config.with_changes(**changes) if changes else config

@@ -161,6 +161,8 @@ def call_on_batch(module: nn.Module, metadata: Metadata, batch: Any) -> GraphCal
         if metadata.edge_dim is not None:
             edge_attr = scaled_edges(batch.edge_attr, config, scaling)
             kwargs["edge_attr"] = edge_attr.to(device)
+        if config.edge_weight:
+            kwargs["edge_weight"] = batch.edge_weight.float().to(device)
     return GraphCall(
         module,
         (x, graph),

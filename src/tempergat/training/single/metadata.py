@@ -178,7 +178,7 @@ class Metadata(BaseModel):
     @property
     def edge_dim(self) -> int | None:
         """Features per edge that the model takes; None where it takes none."""
-        is_taken = "edge_attr" in edge_arguments(self.config.method)
+        is_taken = "edge_attr" in edge_arguments(self.config)
         return len(self.edge_feature_names) or None if is_taken else None
 
     @property
