@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn import GATConv, GATv2Conv
+from torch_geometric.nn import GATConv
 
 import tempergat
 from tempergat.base import UserError
 from tempergat.data import Dataset
 from tempergat.nn import build_model
 from tempergat.training import config_hash, settings_on, train_group
+from tests.support.layers import PYG_LAYERS
 from tests.support.run_settings import CPU, config, small_graph, train_run, trained_loop
 
 SAMPLED = {"training": "sampled", "fanout": "5,5", "batch_size": 8}
@@ -36,13 +37,13 @@ def graph_with_edges(n: int = 40) -> Dataset:
     )
 
 
-@pytest.mark.parametrize("method", ["gat", "gatv2"])
+@pytest.mark.parametrize("method", ["gat", "gatv2", "transformer"])
 def test_attention_methods_train_with_edge_features_as_pygs_layers(method: str) -> None:
     graph = graph_with_edges()
     settings = config(method, epochs=3)
     loop = trained_loop(settings, [0, 1, 2], graph)
     logits = loop.batches.logits(loop.runs).detach()
-    layer = {"gat": GATConv, "gatv2": GATv2Conv}[method]
+    layer = PYG_LAYERS[method]
     data = graph.data
     for run in range(3):
         state = {name: value[run].detach() for name, value in loop.current.items()}
@@ -184,6 +185,7 @@ def test_a_users_module_gets_what_its_forward_takes_and_others_are_named(
         ("gcn", {}),
         ("gat", {}),
         ("gated_temp_v2", {}),
+        ("transformer", {}),
         ("temp_gated", SAMPLED),
         (TakesFeatures, {}),
     ],
@@ -218,7 +220,9 @@ def test_predictions_use_the_edges_as_training_did(
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("method", ["gcn", "gat", "temp_gated_v2"])
+@pytest.mark.parametrize(
+    "method", ["gcn", "gat", "temp_gated_v2", "temp_gated_transformer"]
+)
 def test_steps_with_edges_are_recorded_on_a_gpu_as_on_the_cpu(method: str) -> None:
     graph, settings = graph_with_edges(), config(method, epochs=30)
     histories = []

@@ -70,7 +70,9 @@ SEEDS = [4, 1, 9]
 
 
 @pytest.mark.parametrize("stacked", [True, False])
-@pytest.mark.parametrize("method", ["gcn", "temp_gated", "gated_temp_v2"])
+@pytest.mark.parametrize(
+    "method", ["gcn", "temp_gated", "gated_temp_v2", "temp_gated_transformer"]
+)
 def test_three_runs_on_three_graphs_equal_three_trainings(
     method: str, stacked: bool
 ) -> None:
@@ -122,7 +124,7 @@ def drawn(x: Tensor, seed: int) -> Tensor:
 PREPARED = Preparation(features=drawn)
 
 
-@pytest.mark.parametrize("method", ["gcn", "gat", "gated_temp_v2"])
+@pytest.mark.parametrize("method", ["gcn", "gat", "gated_temp_v2", "transformer"])
 def test_every_run_is_the_one_on_a_graph_with_its_features(method: str) -> None:
     graph = small_graph()
     settings = config(
@@ -168,7 +170,9 @@ def test_features_of_another_shape_are_refused() -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("method", ["gcn", "temp_gated", "gated_temp_v2"])
+@pytest.mark.parametrize(
+    "method", ["gcn", "temp_gated", "gated_temp_v2", "transformer"]
+)
 def test_runs_train_alike_on_a_gpu_where_steps_are_recorded(method: str) -> None:
     settings = config(method, epochs=30, feature_dropout=0.3, attention_dropout=0.3)
     histories = []

@@ -128,7 +128,9 @@ def test_a_run_stopped_within_an_epoch_ends_with_the_same_bits(steps, eval_batch
     assert equal_states(second.state(), whole.state())
 
 
-@pytest.mark.parametrize("method", ["gcn", "gatv2", "temp_gated_head", "gated_temp"])
+@pytest.mark.parametrize(
+    "method", ["gcn", "gatv2", "temp_gated_head", "gated_temp", "transformer"]
+)
 def test_a_method_is_trained_and_recorded_as_in_full_training(method):
     sampled = config(method, **SAMPLED)
     (run,) = train_group(small_graph(), sampled, [1], CPU)
@@ -263,7 +265,9 @@ def test_settings_that_no_batch_can_be_made_of_are_refused(changes, message):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("eval_batch_size", [None, 10])
-@pytest.mark.parametrize("method", ["gcn", "temp_gated", "gated_temp_v2"])
+@pytest.mark.parametrize(
+    "method", ["gcn", "temp_gated", "gated_temp_v2", "temp_gated_transformer"]
+)
 def test_losses_on_a_gpu_are_those_of_the_cpu(method, eval_batch_size):
     settings = config(
         method,

@@ -114,7 +114,7 @@ def full_logits(loop: Loop, dataset: Dataset) -> torch.Tensor:
     return loop.runs.model.eval()(typed_inputs(data, "paper", lambda x, _: x), graph)
 
 
-@pytest.mark.parametrize("method", ["gat", "temp_gated_v2", "gated"])
+@pytest.mark.parametrize("method", ["gat", "temp_gated_v2", "gated", "transformer"])
 @pytest.mark.parametrize("layers", [1, 2])
 def test_a_batch_with_all_neighbours_gives_the_scores_of_the_whole_graph(
     method: str, layers: int
@@ -131,7 +131,7 @@ def test_a_batch_with_all_neighbours_gives_the_scores_of_the_whole_graph(
         torch.testing.assert_close(logits[: seeds.size(0)], expected)
 
 
-@pytest.mark.parametrize("method", ["gcn", "gat", "gated_temp_v2"])
+@pytest.mark.parametrize("method", ["gcn", "gat", "gated_temp_v2", "transformer"])
 def test_exact_evaluation_gives_the_scores_of_the_whole_graph(method: str) -> None:
     dataset = as_dataset(typed_graph())
     loop = loop_of(config(method), graph=dataset)
@@ -253,7 +253,9 @@ def test_a_stopped_run_continues_to_the_same_bytes(
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
-@pytest.mark.parametrize("method", ["gcn", "gat", "temp_gated", "gated_temp_v2"])
+@pytest.mark.parametrize(
+    "method", ["gcn", "gat", "temp_gated", "gated_temp_v2", "temp_gated_transformer"]
+)
 def test_seeds_trained_together_equal_seeds_trained_alone(method: str) -> None:
     dataset = as_dataset(typed_graph())
     together = train_group(dataset, full_config(method), [0, 1], CPU)

@@ -29,6 +29,11 @@ class Method(NamedTuple):
     in_paper: bool = True
 
     @property
+    def always_skips(self) -> bool:
+        """Whether its layers always add a linear map of their input, as PyG's do."""
+        return self.backbone == "transformer"
+
+    @property
     def description(self) -> str:
         """What it is in plain words, in the order in which features pass the parts."""
         parts = [_BACKBONE_WORDS.get(self.backbone, self.backbone)]

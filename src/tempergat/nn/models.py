@@ -49,8 +49,6 @@ class Backbone(NamedTuple):
         uses_degrees: Whether its layers normalise by degrees: those of the whole graph,
             also in a part of it.
         num_projections: How many linear maps of the node features a layer computes.
-        always_skips: Whether its layers always add a linear map of their input: they
-            have no argument ``residual``.
     """
 
     layer: type[nn.Module]
@@ -58,7 +56,6 @@ class Backbone(NamedTuple):
     recipe_block: Literal["attention", "gcn"]
     uses_degrees: bool = False
     num_projections: int = 1
-    always_skips: bool = False
 
 
 BACKBONES: dict[BackboneName, Backbone] = {
@@ -66,11 +63,7 @@ BACKBONES: dict[BackboneName, Backbone] = {
     "gat": Backbone(TemperGATConv, True, "attention"),
     "gatv2": Backbone(TemperGATv2Conv, True, "attention", num_projections=2),
     "transformer": Backbone(
-        TemperTransformerConv,
-        True,
-        "attention",
-        num_projections=4,
-        always_skips=True,
+        TemperTransformerConv, True, "attention", num_projections=4
     ),
     "mlp": Backbone(LinearLayer, False, "gcn"),
 }
@@ -141,7 +134,7 @@ def build_model(
         if not backbone.has_attention:
             return backbone.layer(inputs, outputs, residual=residual)
         options: dict[str, Any] = {"residual": residual}
-        if backbone.always_skips:
+        if facts.always_skips:
             options = {"beta": True} if residual == "gate" else {}
         return backbone.layer(
             inputs,

@@ -30,6 +30,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "gate after attention": ("temp_gated", {}),
     "gate first": ("gated_temp", {"norm": "batch", "act": "relu"}),
     "gatv2": ("temp_gated_v2", {"residual": True, "num_layers": 3}),
+    "transformer": ("temp_gated_transformer", {"num_layers": 3}),
     "gatv2, gate first": ("gated_temp_v2", {}),
     "without temperature and gate": ("gat", {}),
 }

@@ -152,13 +152,22 @@ def _temperatures(values: LayerValues, heads: int) -> list[float]:
 
 
 def _weights(layer: Any) -> dict[str, Packed | None]:
-    """The parameters of a layer, whichever of both kinds it is."""
+    """The parameters of a layer, whichever kind it is."""
     weights: dict[str, Tensor | None]
     if layer.attention == "gat":
         weights = {
             "source": layer.lin.weight,
             "att_source": layer.att_src,
             "att_target": layer.att_dst,
+        }
+    elif layer.attention == "dot_product":
+        weights = {
+            "source": layer.lin_value.weight,
+            "source_bias": layer.lin_value.bias,
+            "key": layer.lin_key.weight,
+            "key_bias": layer.lin_key.bias,
+            "target": layer.lin_query.weight,
+            "target_bias": layer.lin_query.bias,
         }
     else:
         weights = {
@@ -170,8 +179,9 @@ def _weights(layer: Any) -> dict[str, Packed | None]:
         }
     if layer.gate is not None:
         weights |= {"gate": layer.lin_gate.weight, "gate_bias": layer.lin_gate.bias}
-    if layer.res is not None:
-        weights["residual"] = layer.res.weight
+    skip = layer.skip_map()
+    if skip is not None:
+        weights |= {"residual": skip.weight, "residual_bias": skip.bias}
     return {name: _packed_tensor(value) for name, value in weights.items()}
 
 

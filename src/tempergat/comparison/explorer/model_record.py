@@ -211,7 +211,7 @@ def _sizes(module: NodeClassifier, exact: bool) -> dict[str, float]:
     """Characters of the page that a node and an edge take, and that there may be."""
     first, *later = cast(list[AttentionLayer], list(module.convs))
     if exact:
-        arrays = 1 + (first.res is not None) + (first.gate is not None)
+        arrays = 1 + (first.skip_map() is not None) + (first.gate is not None)
         weights = sum(p.numel() for layer in later for p in layer.parameters())
         heads = first.heads
     else:

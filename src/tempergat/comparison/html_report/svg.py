@@ -19,7 +19,7 @@ _ROUND_STEPS = (1.0, 2.0, 5.0, 10.0)
 # Letters of a method's name that fit beside a figure.
 _LONGEST_NAME = 17
 # Classes of the style sheet, one colour for each backbone.
-_COLOURS = {"gcn": "c0", "gat": "c1", "gatv2": "c2"}
+_COLOURS = {"gcn": "c0", "gat": "c1", "gatv2": "c2", "transformer": "c5"}
 _OTHER_COLOURS = ("c3", "c4", "c5")
 _MARK_RADIUS = 5.0
 

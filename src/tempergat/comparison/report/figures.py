@@ -19,6 +19,7 @@ _BACKBONE_LOOK = {
     "gcn": ("#8C8C8C", "s"),
     "gat": ("#D55E00", "o"),
     "gatv2": ("#0072B2", "^"),
+    "transformer": ("#E69F00", "v"),
     "mlp": ("#009E73", "D"),
 }
 # For your own methods, and for backbones without a row above.

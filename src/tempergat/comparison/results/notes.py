@@ -15,6 +15,7 @@ from tempergat.comparison.storage.store import Store
 from tempergat.comparison.sweeps.workers import Workers
 from tempergat.comparison.tune import Choice, notes_on_tuning, search_runs
 from tempergat.data import Dataset, describe
+from tempergat.nn import METHODS
 from tempergat.stats import ALPHA
 from tempergat.training import Condition, Run, notes_on_unused_edges
 
@@ -149,7 +150,8 @@ def note_on_residual(
     having = [
         method
         for method, config in configs.items()
-        if config.get("residual") and config.get("source_hash") is None
+        if (config.get("residual") or _always_skips(method))
+        and config.get("source_hash") is None
     ]
     if not having:
         return ()
@@ -168,9 +170,13 @@ def note_on_residual(
             f", and {norm} norm stands between layers. The usual GCN, GAT and GATv2 "
             "have neither."
         )
-    if recipe == "default":
+    if recipe == "default" and not all(map(_always_skips, having)):
         note += ' Without them: --recipe plain (in Python: recipe="plain").'
     return (note,)
+
+
+def _always_skips(method: str) -> bool:
+    return method in METHODS and METHODS[method].always_skips
 
 
 def _notes_on_other_runs(

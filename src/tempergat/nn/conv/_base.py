@@ -206,7 +206,7 @@ class AttentionLayer(
         if sets:
             x, graph = stack_sets(x, graph), graph.repeat(math.prod(sets))
 
-        res = self._skip_map()
+        res = self.skip_map()
         inputs = self._inputs(x, graph, lins, res, mode)
         residual = None
         if res is not None and inputs.dst is not None:
@@ -298,7 +298,11 @@ class AttentionLayer(
         lins = self._projections()
         return lins.src, lins.dst
 
-    def _skip_map(self) -> Linear | None:
+    def message_map(self) -> Linear:
+        """The linear map of the sources' features that gives the messages."""
+        return self._projections().src
+
+    def skip_map(self) -> Linear | None:
         """The linear map of the targets' features that is added to the output."""
         res: Linear | None = self.res
         return res

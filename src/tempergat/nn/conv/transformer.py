@@ -192,7 +192,11 @@ class TemperTransformerConv(AttentionLayer):
     def _node_maps(self) -> tuple[Linear | None, ...]:
         return self.lin_key, self.lin_value, self.lin_query
 
-    def _skip_map(self) -> Linear | None:
+    def message_map(self) -> Linear:
+        lin: Linear = self.lin_value
+        return lin
+
+    def skip_map(self) -> Linear | None:
         return self.lin_skip if self.root_weight else None
 
     def _project(self, inputs: Sides[NodeInputs], lins: Sides[Linear]) -> Sides[Any]:

@@ -188,7 +188,7 @@ def _replace(old: Any, residual: bool, **settings: Any) -> AttentionLayer:
     new = make_layer(_REPLACEMENTS[type(old)], arguments)
     # PyG's GATConv ignores edge_attr without edge_dim; its GATv2Conv raises an error.
     new.ignores_edge_attr = isinstance(old, GATConv)
-    res = new._skip_map()
+    res = new.skip_map()
     for parameter in () if res is None else res.parameters():
         nn.init.zeros_(parameter)
     _adopt(old, new)

@@ -107,8 +107,8 @@ def run_with_attention(
     if not layers:
         raise UserError(
             f"{type(model).__name__} has no attention layers of tempergat; give a "
-            "model with TemperGATConv or TemperGATv2Conv, or convert PyG's layers with "
-            "tempergat.upgrade"
+            "model with TemperGATConv, TemperGATv2Conv or TemperTransformerConv, or "
+            "convert PyG's layers with tempergat.upgrade"
         )
     call = graph_call(model, graph, arguments)
     recorded: list[LayerAttention] = []
@@ -272,11 +272,12 @@ def model_values(model: NodeClassifier, data: Data) -> tuple[Tensor, list[LayerV
 
 
 def _values(layer: AttentionLayer, x: Tensor, attention: LayerAttention) -> LayerValues:
-    features: Tensor = layer._projections().src(x)
+    features: Tensor = layer.message_map()(x)
     gate: Any = None
     if layer.gate is not None:
         gate = layer.gate_values(x)
         if layer.gate == "first":
             features = features * gate
-    residual = None if layer.res is None else layer.res(x)
+    skip = layer.skip_map()
+    residual = None if skip is None else skip(x)
     return LayerValues(attention, features, gate, residual)

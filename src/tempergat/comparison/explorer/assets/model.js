@@ -120,8 +120,9 @@ class Model {
     const gated = (z) => (layer.gate === "first" ? z.map((value, k) => value * gate[k]) : z);
     const message = gated(linear(weights.source, weights.source_bias, x));
     const target = weights.target ? gated(linear(weights.target, weights.target_bias, x)) : null;
-    const residual = weights.residual ? linear(weights.residual, null, x) : null;
-    return { message, target, gate, residual };
+    const key = weights.key ? gated(linear(weights.key, weights.key_bias, x)) : null;
+    const residual = weights.residual ? linear(weights.residual, weights.residual_bias, x) : null;
+    return { message, key, target, gate, residual };
   }
 
   // The logits of one head over a node's neighbours, without the temperature.
@@ -137,11 +138,13 @@ class Model {
     const leaky = (value) => (value > 0 ? value : slope * value);
     const own = this.state(number, node);
     return Array.from(sources, (other) => {
-      const { message } = this.state(number, other);
+      const { message, key } = this.state(number, other);
       let sum = 0;
       for (let k = start; k < start + channels; k += 1) {
         if (layer.attention === "gat") {
           sum += weights.att_source[k] * message[k] + weights.att_target[k] * own.message[k];
+        } else if (layer.attention === "dot_product") {
+          sum += own.target[k] * key[k] / Math.sqrt(channels);
         } else {
           sum += weights.att[k] * leaky(message[k] + own.target[k]);
         }
