@@ -196,7 +196,10 @@ X = torch.randn(2, NODES, 5)
     [
         (lambda: CONV(torch.randn(5), EDGE_INDEX), "or [..., num_nodes, channels]"),
         (lambda: CONV(X, EDGE_INDEX, torch.randn(3, EDGES, 3)), "[3, 30, 3], but x"),
-        (lambda: CONV(X[0], EDGE_INDEX, torch.randn(3, EDGES, 3)), "one feature set"),
+        (
+            lambda: CONV(X[0], EDGE_INDEX, torch.randn(3, EDGES, 3)),
+            "x has no dimensions before",
+        ),
         (lambda: PAIR(X[:0], EDGE_INDEX), "holds no feature set"),
         (lambda: PAIR((X, X[0]), EDGE_INDEX), "as many feature sets"),
         (lambda: PAIR((X, X[:1]), EDGE_INDEX), "as many feature sets"),

@@ -117,9 +117,8 @@ def refuse_sampled(shape: Sequence[int], edges: Any, nodes_per_hop: Any) -> None
     is_batch = isinstance(edges, tuple | list | HasLayerGraphs)
     if is_batch or nodes_per_hop is not None:
         raise ValueError(
-            f"x has shape {list(shape)}, but a sampled batch takes one feature set, "
-            "[num_nodes, channels]; give the edges of the whole graph, or call the "
-            "model for each set"
+            f"x has shape {list(shape)}, but a sampled batch takes one feature set; "
+            "call the model for each set, or with the edges of the whole graph"
         )
 
 

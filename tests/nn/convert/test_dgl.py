@@ -40,6 +40,18 @@ def test_a_layer_gives_dgls_output(name, gate):
     assert torch.allclose(layer(x, EDGES), expected, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", [n for n in LAYERS if "residual" not in n])
+def test_edge_weights_multiply_the_messages_as_in_dgl(name):
+    state, x, expected = case(name)
+    [layer] = tempergat.from_dgl(state, gate=None)
+    if layer.res is not None:
+        pytest.skip("its residual is not multiplied")
+    weight = torch.full((EDGES.size(1),), 2.0)
+    bias = 0.0 if layer.bias is None else layer.bias
+    out = layer(x, EDGES, edge_weight=weight)
+    assert torch.allclose(out, 2 * (expected - bias) + bias, atol=1e-5)
+
+
 @pytest.mark.parametrize("name", ["gat_model", "gatv2_model"])
 @pytest.mark.parametrize("prefix", ["", "module."])
 def test_a_model_gives_dgls_output_layer_by_layer(name, prefix):

@@ -431,3 +431,9 @@ def test_a_layer_compiled_on_its_own_is_refused_and_nothing_is_changed(compile_l
         upgrade(model, gate="post")
     assert all(torch.equal(model.state_dict()[name], before[name]) for name in before)
     assert type(model[0]) is GATConv
+
+
+def test_a_gated_skip_is_no_upgrade():
+    model = torch.nn.Sequential(GATConv(3, 3))
+    with pytest.raises(ValueError, match="True or False, got 'gate'"):
+        upgrade(model, residual="gate")

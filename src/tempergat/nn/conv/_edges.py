@@ -95,9 +95,9 @@ class EdgeLayer:
             edge_attr = edge_attr.unsqueeze(-1)
         elif edge_attr.dim() > 2 and tuple(edge_attr.shape[:-2]) != sets:
             raise ValueError(
-                f"edge_attr has shape {list(edge_attr.shape)}, but x "
-                f"{_dimensions_of(sets)}; give [edges, features] for all feature sets, "
-                "or expand edge_attr to these dimensions"
+                f"edge_attr has shape {list(edge_attr.shape)}, but x has "
+                f"{list(sets) or 'no dimensions'} before nodes and channels; give "
+                "[edges, features] for all feature sets, or expand edge_attr to these"
             )
         expected = getattr(self.lin_edge, "in_channels", self.edge_dim)
         if expected > 0 and edge_attr.size(-1) != expected:
@@ -157,11 +157,9 @@ class EdgeLayer:
         axis = len(sets) if own else 0
         shape = tuple(values.shape)
         rest = shape[axis:]
-        if (own and (not sets or shape[:axis] != sets)) or rest not in (
-            (edges,),
-            (edges, self.heads),
-        ):
-            more = "" if not sets else f", or these after the dimensions {list(sets)}"
+        fits = rest in ((edges,), (edges, self.heads))
+        if not fits or (own and (not sets or shape[:axis] != sets)):
+            more = f", or these after the dimensions {list(sets)}" if sets else ""
             raise ValueError(
                 f"{name} has shape {list(shape)}, but edge_index has {edges} edges and "
                 f"the layer {self.heads} heads; give [{edges}] or "
@@ -174,12 +172,6 @@ class EdgeLayer:
             loops = (*shape[:axis], graph.num_loops, *rest[1:])
             values = torch.cat([values, values.new_full(loops, _OF_LOOPS[name])], axis)
         return values.flatten(0, axis) if own else values
-
-
-def _dimensions_of(sets: Sets) -> str:
-    if not sets:
-        return "has one feature set"
-    return f"has the dimensions {list(sets)} before those of a feature set"
 
 
 def pack_weights(adjacency: Adjacency, alpha: Tensor, sets: Sets, given: Any) -> Any:

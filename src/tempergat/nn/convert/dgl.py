@@ -57,6 +57,8 @@ def from_dgl(
         conv1, conv2 = tempergat.from_dgl(torch.load("gat.pt", weights_only=True))
         out = conv2(F.elu(conv1(x, edge_index)), edge_index)
 
+    Where the model gives DGL's layers an ``edge_weight``, give it to these.
+
     Args:
         state_dict: The weights by name.
         concat: Whether the heads of the last layer are joined, by ``flatten(1)``, and

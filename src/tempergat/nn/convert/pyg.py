@@ -64,6 +64,11 @@ def upgrade(
             f"the model is itself a {type(model).__name__}; put it into a module, for "
             f"example torch.nn.Sequential or PyG's, so that it can be replaced there"
         )
+    if not isinstance(residual, bool):
+        raise ValueError(
+            f"residual must be True or False, got {residual!r}: a gated skip would "
+            "change what the model computes"
+        )
     _refuse_nothing_to_do(model)
     places = _find(model)
     layers = list({id(old): old for _, _, old in places}.values())
