@@ -10,6 +10,7 @@ from torch.utils.checkpoint import checkpoint
 
 from tempergat import ops
 from tempergat.ops import Graph, reference
+from tempergat.ops.attention import registered
 from tempergat.ops.registration import fold
 from tests.support.attention_cases import (
     GRAPHS,
@@ -21,7 +22,7 @@ from tests.support.attention_cases import (
 )
 
 pytestmark = pytest.mark.usefixtures("kernels")
-KINDS = ["gat", "gatv2"]
+KINDS = ["gat", "gatv2", "dot_product"]
 MODELS, HEADS, CHANNELS = 3, 2, 5
 
 
@@ -30,10 +31,12 @@ def _loss(kind: str, graph: Graph, use: Any = None) -> Any:
 
     def loss(seed: Tensor, *arguments: Tensor | None) -> Tensor:
         if use is reference:
+            numbers = registered(kind).settings.values()
             call = by_torch(kind)
-            out, weights = call(graph, *padded(kind, arguments), 0.2, 0.3, seed)
+            out, weights = call(graph, *padded(kind, arguments), *numbers, 0.3, seed)
         else:
-            out, weights = getattr(ops, kind)(
+            out, weights = ops.attend(
+                kind,
                 graph,
                 *arguments,
                 dropout=0.3,
@@ -47,7 +50,7 @@ def _loss(kind: str, graph: Graph, use: Any = None) -> Any:
 
 
 def _batch(kind: str, graph: Graph) -> tuple[Tensor, list[Tensor]]:
-    # All inputs in order: GATv2's theta comes after edge features in another form.
+    # All inputs in order: other temperatures come after edge features.
     options = Settings(edge=True, theta="head" if kind == "gat" else None)
     models = [
         make_inputs(kind, graph, HEADS, CHANNELS, torch.float64, options).values()
@@ -72,7 +75,11 @@ def test_gradients_of_many_models_equal_those_of_each(kind: str) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "shared"),
-    [*[("gat", k) for k in range(7)], *[("gatv2", k) for k in range(5)]],
+    [
+        *[("gat", k) for k in range(7)],
+        *[("gatv2", k) for k in range(5)],
+        *[("dot_product", k) for k in range(4)],
+    ],
 )
 def test_tensors_shared_by_models_are_not_batched(kind: str, shared: int) -> None:
     graph = GRAPHS["bipartite"]()
@@ -147,20 +154,20 @@ def test_compiles_into_one_graph_with_the_same_gradients(kind: str) -> None:
 def test_edges_are_grouped_by_source_only_for_a_gradient(kind: str) -> None:
     graph = GRAPHS["random"]()
     inputs = make_inputs(kind, graph, HEADS, CHANNELS, torch.float32, Settings())
-    getattr(ops, kind)(graph, *inputs.values())
+    ops.attend(kind, graph, *inputs.values())
     assert graph._by_source is None
     leaves = [x.requires_grad_() for x in inputs.values()]
     with torch.no_grad():
-        getattr(ops, kind)(graph, *leaves)
+        ops.attend(kind, graph, *leaves)
     assert graph._by_source is None
-    getattr(ops, kind)(graph, *leaves)[0].sum().backward()
+    ops.attend(kind, graph, *leaves)[0].sum().backward()
     assert graph._by_source is not None
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_ops_keep_torchs_contract(kind: str) -> None:
     graph = GRAPHS["random"]()
-    options = Settings(edge=True, theta="head")
+    options = Settings(edge=True, edge_width=3, theta="head")
     inputs = make_inputs(kind, graph, HEADS, CHANNELS, torch.float64, options)
     for x in inputs.values():
         x.requires_grad_()
@@ -208,11 +215,11 @@ def test_works_under_autocast(kind: str) -> None:
     weight = torch.eye(CHANNELS, requires_grad=True)
     with torch.autocast("cpu", torch.bfloat16):
         z = first @ weight
-        out, _ = getattr(ops, kind)(graph, z, *rest)
+        out, _ = ops.attend(kind, graph, z, *rest)
     assert z.dtype == out.dtype == torch.bfloat16
     out.float().sum().backward()
     assert weight.grad is not None
-    expected, _ = getattr(ops, kind)(graph, first, *rest)
+    expected, _ = ops.attend(kind, graph, first, *rest)
     torch.testing.assert_close(out.float(), expected, rtol=0.03, atol=0.03)
 
 

@@ -38,6 +38,24 @@ def test_edge_features_are_added_to_keys_and_values() -> None:
     torch.testing.assert_close(out, expected)
 
 
+def test_keys_and_values_may_be_halves_of_one_tensors_rows() -> None:
+    graph = _all_pairs()
+    q, (k, v) = (
+        torch.randn(NODES, HEADS, CHANNELS),
+        torch.randn(2, NODES, HEADS, CHANNELS),
+    )
+    expected, _ = ops.dot_product(graph, q, k, v)
+    rows = torch.cat([k.flatten(1), v.flatten(1)], dim=1).requires_grad_()
+    first, second = rows.view(NODES, 2, HEADS, CHANNELS).unbind(1)
+    out, _ = ops.dot_product(graph, q, first, second)
+    assert torch.equal(out, expected)
+    (found,) = torch.autograd.grad(out.sin().sum(), rows)
+    leaves = [k.requires_grad_(), v.requires_grad_()]
+    out, _ = ops.dot_product(graph, q, *leaves)
+    want = torch.autograd.grad(out.sin().sum(), leaves)
+    assert torch.equal(found, torch.cat([x.flatten(1) for x in want], dim=1))
+
+
 def test_a_graph_from_csr_has_its_edges_in_that_order() -> None:
     rowptr, col = torch.tensor([0, 2, 2, 5]), torch.tensor([3, 1, 0, 3, 2])
     graph = Graph.from_csr(rowptr, col, 4)

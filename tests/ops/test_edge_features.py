@@ -1,4 +1,4 @@
-"""GATv2 takes edge features unprojected, with their linear map."""
+"""Edge features that come unprojected, with their linear map."""
 
 from typing import Any
 
@@ -8,29 +8,41 @@ from torch import Tensor
 
 from tempergat import ops
 from tempergat.ops import Graph
-from tests.support.attention_cases import GRAPHS, NAMES, Settings, by_torch, make_inputs
+from tempergat.ops.attention import registered
+from tests.support.attention_cases import (
+    GRAPHS,
+    Settings,
+    attend,
+    by_torch,
+    in_order,
+    make_inputs,
+)
 
 HEADS, CHANNELS, WIDTH, MODELS = 2, 5, 3, 3
-GIVEN = ("z_src", "z_dst", "att", "edge_x", "edge_map")
+GIVEN = {
+    "gatv2": ("z_src", "z_dst", "att", "edge_x", "edge_map"),
+    "dot_product": ("value", "key", "query", "edge_x", "edge_map"),
+}
+KINDS = list(GIVEN)
 
 
-def _inputs(graph: Graph, **others: Any) -> dict[str, Tensor]:
-    settings = Settings(edge_width=WIDTH, **others)
-    return make_inputs("gatv2", graph, HEADS, CHANNELS, torch.float64, settings)
+def _inputs(graph: Graph, kind: str = "gatv2") -> dict[str, Tensor]:
+    settings = Settings(edge_width=WIDTH)
+    return make_inputs(kind, graph, HEADS, CHANNELS, torch.float64, settings)
 
 
-def _loss(graph: Graph, by_reference: bool = False) -> Any:
+def _loss(kind: str, graph: Graph, by_reference: bool = False) -> Any:
     """A loss over output and weights, of a seed and the tensors in `GIVEN`."""
 
     def loss(seed: Tensor, *given: Tensor) -> Tensor:
-        arguments: dict[str, Any] = dict(zip(GIVEN, given, strict=True))
+        arguments: dict[str, Any] = dict(zip(GIVEN[kind], given, strict=True))
         if by_reference:
-            tensors = [arguments.get(name) for name in NAMES["gatv2"]]
-            out, weights = by_torch("gatv2")(graph, *tensors, 0.2, 0.3, seed)
+            tensors = in_order(kind, arguments)
+            numbers = registered(kind).settings.values()
+            out, weights = by_torch(kind)(graph, *tensors, *numbers, 0.3, seed)
         else:
             options = {"dropout": 0.3, "dropout_seed": seed, "return_weights": True}
-            out, weights = ops.gatv2(graph, **arguments, **options)
-            assert weights is not None
+            out, weights = attend(kind, graph, arguments, **options)
         return out.sin().sum() + weights.square().sum()
 
     return loss
@@ -50,40 +62,43 @@ def test_the_map_of_the_features_is_what_is_added_to_the_two_nodes() -> None:
 
 
 @pytest.mark.parametrize("graph", ["random", "bipartite", "self_loops", "no_edges"])
-def test_gradients_equal_those_of_the_reference(graph: str) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_equal_those_of_the_reference(kind: str, graph: str) -> None:
     graph = GRAPHS[graph]()
-    inputs, seed = list(_inputs(graph).values()), torch.tensor([3, -4])
+    inputs, seed = list(_inputs(graph, kind).values()), torch.tensor([3, -4])
     every = (1, 2, 3, 4, 5)
-    found = torch.func.grad(_loss(graph), every)(seed, *inputs)
-    expected = torch.func.grad(_loss(graph, True), every)(seed, *inputs)
-    for name, got, want in zip(GIVEN, found, expected, strict=True):
+    found = torch.func.grad(_loss(kind, graph), every)(seed, *inputs)
+    expected = torch.func.grad(_loss(kind, graph, True), every)(seed, *inputs)
+    for name, got, want in zip(GIVEN[kind], found, expected, strict=True):
         torch.testing.assert_close(got, want, msg=name)
 
 
-def test_gradients_of_gradients_are_right() -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_of_gradients_are_right(kind: str) -> None:
     graph = GRAPHS["bipartite"]()
-    inputs = [x.requires_grad_() for x in _inputs(graph).values()]
+    inputs = [x.requires_grad_() for x in _inputs(graph, kind).values()]
     seed = torch.tensor([3, -4])
-    assert torch.autograd.gradgradcheck(_loss(graph), (seed, *inputs))
+    assert torch.autograd.gradgradcheck(_loss(kind, graph), (seed, *inputs))
 
 
 @pytest.mark.parametrize(
-    "shared", [(), ("edge_x",), ("edge_x", "edge_map"), ("z_src",)]
+    "shared", [(), ("edge_x",), ("edge_x", "edge_map"), ("z_src", "key")]
 )
 @pytest.mark.parametrize("order", ["vmap of grad", "grad of vmap"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_many_models_at_once_equal_each_alone(
-    shared: tuple[str, ...], order: str
+    kind: str, shared: tuple[str, ...], order: str
 ) -> None:
     graph = GRAPHS["self_loops"]()
-    models = [_inputs(graph) for _ in range(MODELS)]
+    models = [_inputs(graph, kind) for _ in range(MODELS)]
     seeds = torch.randint(-(2**63), 2**63 - 1, (MODELS, HEADS))
     arguments = [
         models[0][name] if name in shared else torch.stack([m[name] for m in models])
-        for name in GIVEN
+        for name in GIVEN[kind]
     ]
-    in_dims = (0, *(None if name in shared else 0 for name in GIVEN))
+    in_dims = (0, *(None if name in shared else 0 for name in GIVEN[kind]))
     every = (1, 2, 3, 4, 5)
-    loss = _loss(graph)
+    loss = _loss(kind, graph)
     if order == "vmap of grad":
         gradient = torch.func.vmap(torch.func.grad(loss, every), in_dims)
     else:
@@ -91,32 +106,33 @@ def test_many_models_at_once_equal_each_alone(
             lambda *given: torch.func.vmap(loss, in_dims)(*given).sum(), every
         )
     together = gradient(seeds, *arguments)
-    alone = torch.func.grad(_loss(graph, True), every)
+    alone = torch.func.grad(_loss(kind, graph, True), every)
     each = [
         alone(
             seeds[k],
             *(
                 x if name in shared else x[k]
-                for name, x in zip(GIVEN, arguments, strict=True)
+                for name, x in zip(GIVEN[kind], arguments, strict=True)
             ),
         )
         for k in range(MODELS)
     ]
-    for k, name in enumerate(GIVEN):
+    for k, name in enumerate(GIVEN[kind]):
         expected = torch.stack([gradients[k] for gradients in each])
         if order == "grad of vmap" and name in shared:
             expected = expected.sum(0)
         torch.testing.assert_close(together[k], expected, msg=name)
 
 
-def test_it_compiles_into_one_graph() -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_compiles_into_one_graph(kind: str) -> None:
     graph = GRAPHS["self_loops"]()
-    inputs = [x.requires_grad_() for x in _inputs(graph).values()]
-    seed, loss = torch.tensor([3, -4]), _loss(graph)
+    inputs = [x.requires_grad_() for x in _inputs(graph, kind).values()]
+    seed, loss = torch.tensor([3, -4]), _loss(kind, graph)
     compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
     found = torch.autograd.grad(compiled(seed, *inputs), inputs)
     expected = torch.autograd.grad(loss(seed, *inputs), inputs)
-    for name, got, want in zip(GIVEN, found, expected, strict=True):
+    for name, got, want in zip(GIVEN[kind], found, expected, strict=True):
         torch.testing.assert_close(got, want, msg=name)
 
 

@@ -9,14 +9,20 @@ from torch import Tensor
 from tempergat import ops
 from tempergat.ops import Graph
 from tempergat.ops.calls import Attention
-from tests.support.attention_cases import GRAPHS, Settings, compare, make_inputs
+from tests.support.attention_cases import (
+    GRAPHS,
+    Settings,
+    attend,
+    compare,
+    make_inputs,
+)
 
-KINDS = ("gat", "gatv2")
+KINDS = ("gat", "gatv2", "dot_product")
 HEADS, CHANNELS, COPIES = 2, 5, 3
 
 
 def _call(kind: str, graph: Graph, inputs: dict[str, Tensor], **options: Any) -> Any:
-    return getattr(ops, kind)(graph, **inputs, return_weights=True, **options)
+    return attend(kind, graph, inputs, return_weights=True, **options)
 
 
 @pytest.mark.usefixtures("kernels")

@@ -44,11 +44,11 @@ class Settings(NamedTuple):
     """Optional parts of a call.
 
     Attributes:
-        edge_width: For GATv2, the number of features of an edge that the kernels
-            project themselves; 0 for none.
+        edge_width: For GATv2 and dot products, the number of features of an edge that
+            come with their linear map; 0 for none.
         targets: For GAT, whether targets have a part in the logits, and if so, whether
             they have features of their own.
-        theta: Whether the temperature is learnt: for all heads, 0-d, or for each.
+        theta: Whether there is a temperature: for all heads, 0-d, or for each.
         edge_weight: Whether edges have weights, some of them 0 or negative.
         edge_bias: Whether edges have biases, some of them minus infinity.
         shared_edges: On a repeated graph, whether what edges have is that of one copy.
@@ -74,13 +74,14 @@ def make_inputs(
     work = torch.float64 if dtype == torch.float64 else torch.float32
     edges = graph.num_all_edges // (graph.copies if settings.shared_edges else 1)
     row = (heads, channels)
+    heat = "temperature" if kind == "dot_product" else "theta"
     last = {
-        "theta": () if settings.theta == "layer" else (heads,),
+        heat: () if settings.theta == "layer" else (heads,),
         "edge_weight": (edges, heads),
         "edge_bias": (edges, heads),
     }
     absent = {
-        "theta": settings.theta is not None,
+        heat: settings.theta is not None,
         "edge_weight": settings.edge_weight,
         "edge_bias": settings.edge_bias,
     }
@@ -96,6 +97,17 @@ def make_inputs(
         absent["edge_score"] = settings.edge
         absent["att_dst"] = settings.targets is not None
         absent["z_dst"] = settings.targets == "own"
+    elif kind == "dot_product":
+        shapes = {
+            "value": (graph.num_src, *row),
+            "key": (graph.num_src, *row),
+            "query": (graph.num_dst, *row),
+            "edge_x": (edges, settings.edge_width),
+            "edge_map": (*row, settings.edge_width),
+        }
+        stored = {"value", "key", "query"}
+        projected = settings.edge_width > 0
+        absent |= {"edge_x": projected, "edge_map": projected}
     else:
         shapes = {
             "z_src": (graph.num_src, *row),
@@ -119,6 +131,8 @@ def make_inputs(
         for name, shape in (shapes | last).items()
         if absent.get(name, True)
     }
+    if "temperature" in inputs:
+        inputs["temperature"] = inputs["temperature"].abs() + 0.5
     if settings.edge_weight:
         inputs["edge_weight"][::5] = 0.0
     if settings.edge_bias:
@@ -134,6 +148,7 @@ def make_inputs(
 NAMES = {
     "gat": ("z", "att_src", "att_dst", "z_dst", "edge_score", "theta"),
     "gatv2": ("z_src", "z_dst", "att", "edge", "edge_x", "edge_map", "theta"),
+    "dot_product": ("value", "key", "query", "edge_x", "edge_map", "temperature"),
 }
 NAMES = {kind: (*names, "edge_weight", "edge_bias") for kind, names in NAMES.items()}
 
@@ -148,6 +163,20 @@ def in_order(kind: str, inputs: dict[str, Tensor]) -> list[Tensor | None]:
     return [inputs.get(name) for name in NAMES[kind]]
 
 
+def attend(kind: str, graph: Graph, inputs: dict[str, Tensor], **options: Any) -> Any:
+    """The entry point, called with arguments by name."""
+    *own, edge_weight, edge_bias = in_order(kind, inputs)
+    edges = {"edge_weight": edge_weight, "edge_bias": edge_bias}
+    return ops.attend(kind, graph, *own, **(edges | options))
+
+
+def _number(kind: str, inputs: dict[str, Tensor], settings: Settings) -> float:
+    """The value of an attention's one setting."""
+    if kind == "dot_product":
+        return float(inputs["query"].size(-1) ** -0.5 / settings.temperature)
+    return settings.negative_slope
+
+
 def results(
     kind: str,
     call: Any,
@@ -160,8 +189,8 @@ def results(
     """The output, the weights and the gradient of every argument, by name."""
     leaves = {k: v.clone().requires_grad_() for k, v in inputs.items()}
     arguments = in_order(kind, leaves)
-    slope, dropout = settings.negative_slope, settings.dropout
-    out, weights = call(graph, *arguments, slope, dropout, seed)
+    number = _number(kind, inputs, settings)
+    out, weights = call(graph, *arguments, number, settings.dropout, seed)
     loss = (out * incoming[0].to(out.dtype)).sum()
     found = {"out": out.detach()}
     if settings.weights:
@@ -173,12 +202,12 @@ def results(
 
 
 def by_torch(kind: str) -> Callable[..., Any]:
-    """The reference of an attention, called with its inputs, slope, rate and seed."""
+    """The reference of an attention, called with inputs, setting, rate and seed."""
 
     def call(graph: Graph, *arguments: Any) -> Any:
-        *inputs, slope, dropout, seed = arguments
+        *inputs, number, dropout, seed = arguments
         every = padded(kind, inputs)
-        return registered(kind).by_reference(graph, every, (slope,), dropout, seed)
+        return registered(kind).by_reference(graph, every, (number,), dropout, seed)
 
     return call
 
@@ -187,17 +216,18 @@ def by_kernel(kind: str, weights: bool) -> Callable[..., Any]:
     """The entry point as `results` calls a reference."""
 
     def call(graph: Graph, *arguments: Any) -> Any:
-        *inputs, edge_weight, edge_bias, slope, dropout, seed = arguments
+        *inputs, edge_weight, edge_bias, number, dropout, seed = arguments
+        (setting,) = registered(kind).settings
         return ops.attend(
             kind,
             graph,
             *inputs,
             edge_weight=edge_weight,
             edge_bias=edge_bias,
-            negative_slope=slope,
             dropout=dropout,
             dropout_seed=seed,
             return_weights=weights,
+            **{setting: number},
         )
 
     return call

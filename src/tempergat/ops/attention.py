@@ -420,4 +420,7 @@ DOT_PRODUCT = register_attention(
     ],
     reference=reference.dot_product,
     settings={"scale": 1.0},
+    backends=("cpu",),
+    # The sums of edge features times the weights.
+    state=("THD",),
 )

@@ -191,7 +191,10 @@ def _forward_shapes(attention: Attention) -> Callable[..., Any]:
         work = working_dtype(z_SHC.dtype)
         # Maximum and logarithm of the sum are apart on CUDA devices.
         lse = (targets, heads, 2) if z_SHC.is_cuda else (targets, heads)
-        sizes = {"S": z_SHC.size(0), "T": targets, "H": heads, "C": channels}
+        sizes = {"S": z_SHC.size(0), "T": targets, "H": heads, "C": channels, "D": 0}
+        for k, axis in attention.width_at:
+            if forward.inputs[k] is not None:
+                sizes["D"] = forward.inputs[k].size(axis)
         state = [[sizes[letter] for letter in shape] for shape in attention.state]
         return (
             z_SHC.new_empty(targets, heads, channels),

@@ -25,6 +25,7 @@ from tempergat.ops.random import keep_mask
 from tests.support.attention_cases import (
     GRAPHS,
     Settings,
+    attend,
     by_kernel,
     by_torch,
     compare,
@@ -34,7 +35,7 @@ from tests.support.attention_cases import (
 
 pytestmark = pytest.mark.usefixtures("kernels", "poisoned")
 DTYPES = [torch.float32, torch.float64, torch.bfloat16]
-KINDS = ["gat", "gatv2"]
+KINDS = ["gat", "gatv2", "dot_product"]
 
 
 @pytest.fixture(name="poisoned")
@@ -98,8 +99,9 @@ def test_every_option_and_its_gradients(kind: str, options: Settings) -> None:
     ],
     ids=str,
 )
+@pytest.mark.parametrize("kind", ["gatv2", "dot_product"])
 def test_projected_edge_features_and_their_gradients(
-    width: int, options: Settings
+    kind: str, width: int, options: Settings
 ) -> None:
     options = options._replace(edge_width=width)
     for graph, heads, channels in (
@@ -110,7 +112,7 @@ def test_projected_edge_features_and_their_gradients(
         ("no_edges", 2, 4),
     ):
         for dtype in DTYPES:
-            compare("gatv2", GRAPHS[graph](), heads, channels, dtype, options, "cpu")
+            compare(kind, GRAPHS[graph](), heads, channels, dtype, options, "cpu")
 
 
 @settings(max_examples=25, deadline=None)
@@ -173,10 +175,8 @@ def test_weights_are_dropped_exactly_where_the_random_bits_say(kind: str) -> Non
     graph, heads = GRAPHS["self_loops"](), 5
     inputs = make_inputs(kind, graph, heads, 3, torch.float32, Settings())
     seed = torch.randint(-(2**63), 2**63 - 1, (heads,))
-    call = getattr(ops, kind)
-    _, weights = call(
-        graph, *inputs.values(), dropout=0.5, dropout_seed=seed, return_weights=True
-    )
+    options: Any = {"dropout": 0.5, "dropout_seed": seed, "return_weights": True}
+    _, weights = attend(kind, graph, inputs, **options)
     assert torch.equal(weights != 0, keep_mask(seed, graph.edge_id[:, None], 0.5))
 
 
@@ -287,7 +287,7 @@ def test_nan_features_reach_only_their_targets_and_heads(kind: str) -> None:
     graph = Graph(torch.tensor([[0, 1, 2, 2], [0, 0, 1, 2]]), 3)
     inputs = make_inputs(kind, graph, 2, 7, torch.float32, Settings())
     next(iter(inputs.values()))[1, 1, 3] = torch.nan
-    out, _ = getattr(ops, kind)(graph, *inputs.values())
+    out, _ = attend(kind, graph, inputs)
     assert out[0, 1].isnan().any()
     assert not out[0, 0].isnan().any()
     assert not out[1:].isnan().any()
@@ -297,12 +297,12 @@ def test_nan_features_reach_only_their_targets_and_heads(kind: str) -> None:
 def test_rows_of_a_wider_matrix_are_read_in_place(kind: str) -> None:
     graph = GRAPHS["random"]()
     inputs = make_inputs(kind, graph, 2, 7, torch.float32, Settings())
-    name = "z" if kind == "gat" else "z_src"
+    name = next(iter(inputs))
     wide = torch.cat([inputs[name].flatten(1), torch.randn(23, 5)], dim=1)
     slice_ = wide[:, :14].view(23, 2, 7)
     assert not slice_.is_contiguous()
-    expected, _ = getattr(ops, kind)(graph, *inputs.values())
-    out, _ = getattr(ops, kind)(graph, *(inputs | {name: slice_}).values())
+    expected, _ = attend(kind, graph, inputs)
+    out, _ = attend(kind, graph, inputs | {name: slice_})
     assert torch.equal(out, expected)
 
 

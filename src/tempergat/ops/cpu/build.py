@@ -33,8 +33,10 @@ ISA_FLAGS = {
 KERNELS = (
     "gatv2_backward",
     "gat_backward",
+    "dot_product_backward",
     "gatv2_forward",
     "gat_forward",
+    "dot_product_forward",
     "aggregate",
 )
 

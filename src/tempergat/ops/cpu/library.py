@@ -26,13 +26,15 @@ from torch import Tensor
 from tempergat.ops.random import drop_threshold, keep_scale
 
 # Raised together with kInterfaceVersion in csrc/call.h.
-INTERFACE_VERSION = 8
+INTERFACE_VERSION = 9
 ISAS = ("generic", "avx2", "avx512")
 KERNELS = (
     "gat_forward",
     "gat_backward",
     "gatv2_forward",
     "gatv2_backward",
+    "dot_product_forward",
+    "dot_product_backward",
     "aggregate",
 )
 
@@ -94,9 +96,16 @@ _PARTS: dict[str, tuple[str, ...]] = {
     "edge_bias": (),
     "dedge_weight": (),
     "dedge_bias": (),
+    "scale": (),
+    "key": _FEATURES,
+    "dkey": _FEATURES,
+    "pulled_query": (),
+    "dpulled_query": (),
+    "pulled_dout": (),
+    "edge_sum": (),
     "records": _FEATURES,
 }
-_REALS = ("negative_slope", "dropout", "epsilon")
+_REALS = ("negative_slope", "dropout", "epsilon", "scale")
 
 _lengths = [max(1, len(parts)) for parts in _PARTS.values()]
 # Where a field begins; absent arguments are 0, the null pointer.

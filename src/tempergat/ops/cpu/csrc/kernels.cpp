@@ -2,6 +2,7 @@
 // name of the set and TEMPERGAT_KERNEL that of the kernel, so that a build can use many
 // cores. Nothing here is shared: everything but the function at the end is local.
 #include "attention/aggregate.h"
+#include "attention/dot_product_backward.h"
 #include "attention/forward.h"
 #include "attention/gat_backward.h"
 #include "attention/gatv2_backward.h"
@@ -12,13 +13,23 @@ namespace {
 
 template <class Shape>
 struct Kernels {
-  static int64_t gat_forward(const Call& call) { return forward<Shape, false>(call); }
-  static int64_t gatv2_forward(const Call& call) { return forward<Shape, true>(call); }
+  static int64_t gat_forward(const Call& call) {
+    return forward<Shape, Kind::kGat>(call);
+  }
+  static int64_t gatv2_forward(const Call& call) {
+    return forward<Shape, Kind::kGatv2>(call);
+  }
+  static int64_t dot_product_forward(const Call& call) {
+    return forward<Shape, Kind::kDotProduct>(call);
+  }
   static int64_t gat_backward(const Call& call) {
     return GatBackward<Shape>(call).run();
   }
   static int64_t gatv2_backward(const Call& call) {
     return Gatv2Backward<Shape>(call).run();
+  }
+  static int64_t dot_product_backward(const Call& call) {
+    return DotProductBackward<Shape>(call).run();
   }
   static int64_t aggregate(const Call& call) {
     return tempergat::TEMPERGAT_ISA::aggregate<Shape>(call);

@@ -16,13 +16,15 @@
 
 namespace tempergat {
 
-#define TEMPERGAT_DECLARE(isa)               \
-  namespace isa {                            \
-  int64_t gat_forward(const Call& call);     \
-  int64_t gat_backward(const Call& call);    \
-  int64_t gatv2_forward(const Call& call);   \
-  int64_t gatv2_backward(const Call& call);  \
-  int64_t aggregate(const Call& call);       \
+#define TEMPERGAT_DECLARE(isa)                     \
+  namespace isa {                                  \
+  int64_t gat_forward(const Call& call);           \
+  int64_t gat_backward(const Call& call);          \
+  int64_t gatv2_forward(const Call& call);         \
+  int64_t gatv2_backward(const Call& call);        \
+  int64_t dot_product_forward(const Call& call);   \
+  int64_t dot_product_backward(const Call& call);  \
+  int64_t aggregate(const Call& call);             \
   }
 
 TEMPERGAT_DECLARE(generic)
@@ -66,6 +68,8 @@ TEMPERGAT_RUN(gat_forward)
 TEMPERGAT_RUN(gat_backward)
 TEMPERGAT_KERNEL(gatv2_forward)
 TEMPERGAT_KERNEL(gatv2_backward)
+TEMPERGAT_KERNEL(dot_product_forward)
+TEMPERGAT_KERNEL(dot_product_backward)
 TEMPERGAT_KERNEL(aggregate)
 
 // See scores.h.

@@ -2,14 +2,18 @@
 // sources' rows are read, once. The names are those of ops/README.md.
 #pragma once
 
+#include "dot_product.h"
 #include "logits.h"
 
 namespace tempergat {
 namespace TEMPERGAT_ISA {
 namespace {
 
-template <class Shape, bool V2>
+enum class Kind { kGat, kGatv2, kDotProduct };
+
+template <class Shape, Kind kind>
 int64_t forward(const Call& call) {
+  constexpr bool V2 = kind == Kind::kGatv2, Dot = kind == Kind::kDotProduct;
   using A = typename Shape::A;
   using S = typename Shape::S;
   constexpr int W = Shape::W;
@@ -19,6 +23,7 @@ int64_t forward(const Call& call) {
   const EdgeNumbers<A> edge_weight(call.edge_weight, shape.heads);
   const Scores<Shape> scores(shape, call);
   const Pairs<Shape> pairs(shape, call);
+  const Dots<Shape> dots(shape, call);
   const auto z = shape.table(call.z_src), z_dst = shape.table(call.z_dst);
   const A* att = static_cast<const A*>(call.att);
   A* lse = static_cast<A*>(call.lse);
@@ -29,19 +34,22 @@ int64_t forward(const Call& call) {
   struct Memory {
     A *weighted_sum, *z_i, *att;                // [H, C], padded
     A* edge_map;                                // [D, H, C], padded
+    A *features, *edge_sum;                     // [H, D], of dot products
     A* logit;                                   // [batch, H]; then the weights
     A *max_logit, *denominator, *rescale;       // [H]
     A* factor;                                  // [H], dropout's
     uint32_t* seeds;
     int64_t bytes;
     Memory(char* base, const Shape& shape, int64_t batch, int64_t padded_heads,
-           int64_t map_size) {
+           int64_t map_size, int64_t features_size) {
       Pieces pieces{base};
       const int64_t H = shape.heads;
       weighted_sum = pieces.take<A>(shape.padded());
-      z_i = pieces.take<A>(V2 ? shape.padded() : 0);
+      z_i = pieces.take<A>(V2 || Dot ? shape.padded() : 0);
       att = pieces.take<A>(V2 ? shape.padded() : 0);
       edge_map = pieces.take<A>(map_size);
+      features = pieces.take<A>(features_size);
+      edge_sum = pieces.take<A>(features_size);
       logit = pieces.take<A>(batch * H);
       max_logit = pieces.take<A>(H);
       denominator = pieces.take<A>(H);
@@ -52,9 +60,10 @@ int64_t forward(const Call& call) {
     }
   };
 
-  const int64_t map_size = pairs.projected ? pairs.projected.size() : 0;
+  const int64_t map_size = V2 && pairs.projected ? pairs.projected.size() : 0;
+  const int64_t features_size = Dot ? dots.size() : 0;
   auto memory = [&](char* base) {
-    return Memory(base, shape, batch, dropout.padded(), map_size);
+    return Memory(base, shape, batch, dropout.padded(), map_size, features_size);
   };
   auto start = [&](char* base) {
     Memory m = memory(base);
@@ -69,6 +78,8 @@ int64_t forward(const Call& call) {
     for (int64_t k = 0; k < shape.padded(); ++k) m.weighted_sum[k] = 0;
     for (int64_t h = 0; h < H; ++h) m.denominator[h] = 0, m.max_logit[h] = -INFINITY;
     if constexpr (V2) shape.unpack(z_dst.row(i), z_dst.end, m.z_i);
+    if constexpr (Dot) dots.load_query(i, m.z_i, m.features);
+    for (int64_t d = 0; d < features_size; ++d) m.edge_sum[d] = 0;
 
     for (int64_t from = begin; from < end; from += batch) {
       const int64_t count = smaller(batch, end - from);
@@ -77,6 +88,9 @@ int64_t forward(const Call& call) {
           pairs.template logits<decltype(tile)::blocks>(
               z, edges, from, count, h, b, m.z_i, m.att, m.edge_map, m.logit);
         });
+        scores.bias.add_to(edges, from, count, m.logit);
+      } else if constexpr (Dot) {
+        dots.products(dots.key, edges, from, count, m.z_i, m.features, m.logit);
         scores.bias.add_to(edges, from, count, m.logit);
       } else {
         for (int64_t k = 0; k < count; ++k) {
@@ -122,6 +136,8 @@ int64_t forward(const Call& call) {
             m.denominator[h] *= m.rescale[h];
             for (int64_t c = 0; c < blocks * W; ++c)
               m.weighted_sum[h * blocks * W + c] *= m.rescale[h];
+            for (int64_t d = 0; d < features_size / H; ++d)
+              m.edge_sum[h * (features_size / H) + d] *= m.rescale[h];
           }
         }
       }
@@ -143,12 +159,18 @@ int64_t forward(const Call& call) {
             z, edges, from, count, h, b,
             [&](int64_t k) { return m.logit[k * H + h]; }, m.weighted_sum);
       });
+      if constexpr (Dot)
+        dots.add_features(
+            edges, from, count,
+            [&](int64_t k, int64_t h) { return m.logit[k * H + h]; }, m.edge_sum);
     }
 
     S* out = static_cast<S*>(call.out.data) + i * call.out.stride;
-    shape.pack(m.weighted_sum, out, [&](int64_t h) {
+    auto inverse = [&](int64_t h) {
       return m.denominator[h] != 0 ? A(1) / m.denominator[h] : A(0);
-    });
+    };
+    shape.pack(m.weighted_sum, out, inverse);
+    if constexpr (Dot) dots.put_features(m.edge_sum, i, call.edge_sum, inverse);
     for (int64_t h = 0; h < H; ++h) {
       lse[i * H + h] = end > begin ? m.max_logit[h] + std::log(m.denominator[h]) : A(0);
       // Where all logits are minus infinity, all weights are 0, in backward too.

@@ -27,10 +27,9 @@ struct Gatv2Backward : Gatv2State<Shape> {
   using typename Base::V;
   using typename Base::Word;
   using Base::batch, Base::blocks, Base::by_source, Base::by_target, Base::C, Base::call;
-  using Base::dout, Base::dropout, Base::edge_bias, Base::edge_gradients;
-  using Base::edge_weight, Base::H;
-  using Base::map_size, Base::most_chunks, Base::pairs, Base::put_totals, Base::record;
-  using Base::records, Base::shape, Base::share, Base::signs, Base::W, Base::z_dst;
+  using Base::dout, Base::dropout, Base::edge_gradients, Base::H, Base::map_size;
+  using Base::most_chunks, Base::pairs, Base::put_totals, Base::record, Base::records;
+  using Base::shape, Base::share, Base::signs, Base::softmax_row, Base::W, Base::z_dst;
   using Base::z_src;
   explicit Gatv2Backward(const Call& c) : Base(c) {}
 
@@ -79,27 +78,29 @@ struct Gatv2Backward : Gatv2State<Shape> {
       datt.put(chunk, m.datt);
       finish_chunk(chunk, m);
     };
-    return over_rows(chunks, call.threads, Memory(nullptr, *this).bytes, start, work,
-                     finish);
+    const int64_t bytes = Memory(nullptr, *this).pieces.used;
+    return over_rows(chunks, call.threads, bytes, start, work, finish);
   }
 
   void target(int64_t i, const Memory& m) const {
-    const int64_t begin = by_target.pointer[i], end = by_target.pointer[i + 1];
     shape.unpack(z_dst.row(i), z_dst.end, m.z_i);
     shape.unpack(dout.row(i), dout.end, m.dout);
     for (int64_t c = 0; c < shape.padded(); ++c) m.target_positive[c] = 0;
-    for (int64_t h = 0; h < H; ++h) m.delta[h] = m.total[h] = 0;
-    for (int64_t from = begin; from < end; from += batch)
-      compute_weights(i, from, smaller(batch, end - from), m);
-    // The rounding of lse makes all weights of a row slightly too large or too small.
-    // Dividing by their sum removes it, so that the row's gradients cancel.
-    for (int64_t h = 0; h < H; ++h) {
-      m.scale[h] = m.total[h] != 0 ? 1 / m.total[h] : 0;
-      m.delta[h] *= m.scale[h];
-      m.total[h] = 0;
-    }
-    for (int64_t from = begin; from < end; from += batch)
-      compute_gradients(from, smaller(batch, end - from), m);
+    auto products = [&](int64_t from, int64_t count) {
+      shape.tiles([&](auto tile, int64_t h, int64_t b) {
+        add_logits<decltype(tile)::blocks>(from, count, h, b, m);
+      });
+    };
+    auto gradients = [&](int64_t from, int64_t count) {
+      shape.tiles([&](auto tile, int64_t h, int64_t b) {
+        add_dlogits<decltype(tile)::blocks>(from, count, h, b, m);
+      });
+      if (pairs.edge.data)
+        for (int64_t k = 0; k < count; ++k)
+          edge_gradients(by_target.position[from + k], m);
+      if (map_size) map_gradients(from, count, m);
+    };
+    softmax_row(i, m, products, gradients);
     const double slope = pairs.slope;
     S* to = static_cast<S*>(call.dz_dst.data) + i * call.dz_dst.stride;
     for (int64_t h = 0; h < H; ++h)
@@ -110,52 +111,6 @@ struct Gatv2Backward : Gatv2State<Shape> {
         store<W>(m.datt + c, load<W>(m.datt + c) + sum * z_row);
         shape.put(__builtin_convertvector(sum, V) * load<W>(m.att + c), to + h * C, b);
       }
-  }
-
-  // alpha and dalpha of a batch of edges, and their shares in delta and in the sum of
-  // the weights.
-  void compute_weights(int64_t i, int64_t from, int64_t count, const Memory& m) const {
-    const A* lse = static_cast<const A*>(call.lse) + i * H;
-    const A* dweights = static_cast<const A*>(call.dweights);
-    shape.tiles([&](auto tile, int64_t h, int64_t b) {
-      add_logits<decltype(tile)::blocks>(from, count, h, b, m);
-    });
-    edge_bias.add_to(by_target, from, count, m.alpha);
-    over_heads(H, [&](auto lanes, int64_t h) {
-      constexpr int L = decltype(lanes)::count;
-      for (int64_t k = 0; k < count; ++k) {
-        A* to = m.alpha + k * H + h;
-        store<L>(to, load<L>(to) - load<L>(lse + h));
-      }
-    });
-    exponentials(m.alpha, count * H);
-    if (dropout)
-      for (int64_t k = 0; k < count; ++k)
-        dropout.factors(m.seeds, by_target.edge_id[from + k], m.factor + k * H);
-    over_heads(H, [&](auto lanes, int64_t h) {
-      constexpr int L = decltype(lanes)::count;
-      using Doubles = Vec<double, L>;
-      Doubles delta = load<L>(m.delta + h), total = load<L>(m.total + h);
-      for (int64_t k = 0; k < count; ++k) {
-        const int64_t at = by_target.position[from + k];
-        auto alpha = load<L>(m.alpha + k * H + h);
-        auto dalpha = load<L>(m.dalpha + k * H + h);
-        if (dweights) dalpha += load<L>(dweights + at * H + h);
-        const Doubles weight = __builtin_convertvector(alpha, Doubles);
-        if (dropout) {
-          const auto factor = load<L>(m.factor + k * H + h);
-          dalpha *= factor;
-          alpha = factor == 0 ? -alpha : alpha;
-        }
-        store<L>(record(at) + h, alpha);
-        store<L>(record(at) + H + h, dalpha);
-        if (edge_weight) dalpha *= edge_weight.template at<L>(at, h);
-        delta += weight * __builtin_convertvector(dalpha, Doubles);
-        total += weight;
-      }
-      store<L>(m.delta + h, delta);
-      store<L>(m.total + h, total);
-    });
   }
 
   // A few blocks of one head: their part of the logits and of <dout_i, z_j>, and which
@@ -191,52 +146,6 @@ struct Gatv2Backward : Gatv2State<Shape> {
       *logit_to = first ? *logit_to + sum<A>(logit) : sum<A>(logit);
       *dalpha_to = first ? *dalpha_to + sum<A>(dalpha) : sum<A>(dalpha);
     }
-  }
-
-  // dlogit and beta of a batch of edges, and their shares in the row's gradients.
-  void compute_gradients(int64_t from, int64_t count, const Memory& m) const {
-    A* dedge_weight = static_cast<A*>(call.dedge_weight);
-    A* dedge_bias = static_cast<A*>(call.dedge_bias);
-    over_heads(H, [&](auto lanes, int64_t h) {
-      constexpr int L = decltype(lanes)::count;
-      using Doubles = Vec<double, L>;
-      const Doubles delta = load<L>(m.delta + h), scale = load<L>(m.scale + h);
-      Doubles total = load<L>(m.total + h);
-      for (int64_t k = 0; k < count; ++k) {
-        const int64_t at = by_target.position[from + k];
-        A* to = record(at) + h;
-        const auto alpha = load<L>(to);
-        const Doubles weight =
-            __builtin_convertvector(absolute<L, A>(alpha), Doubles) * scale;
-        const Doubles kept = __builtin_convertvector(load<L>(to + H), Doubles);
-        Doubles dalpha = kept;
-        if (edge_weight)
-          dalpha *=
-              __builtin_convertvector(edge_weight.template at<L>(at, h), Doubles);
-        const Doubles dlogit = weight * (dalpha - delta);
-        total += dlogit;
-        if (dedge_weight)
-          store<L>(dedge_weight + at * H + h,
-                   __builtin_convertvector(weight * kept, Vec<A, L>));
-        if (dedge_bias)
-          store<L>(dedge_bias + at * H + h,
-                   __builtin_convertvector(dlogit, Vec<A, L>));
-        store<L>(m.dlogit + k * H + h, dlogit);
-        store<L>(to, __builtin_convertvector(dlogit, Vec<A, L>));
-        auto beta = __builtin_convertvector(weight, Vec<A, L>);
-        if (dropout) beta = alpha < 0 ? Vec<A, L>{} : beta * dropout.keep_scale;
-        if (edge_weight) beta *= edge_weight.template at<L>(at, h);
-        store<L>(to + H, beta);
-      }
-      store<L>(m.total + h, total);
-    });
-    shape.tiles([&](auto tile, int64_t h, int64_t b) {
-      add_dlogits<decltype(tile)::blocks>(from, count, h, b, m);
-    });
-    if (pairs.edge.data)
-      for (int64_t k = 0; k < count; ++k)
-        edge_gradients(by_target.position[from + k], m);
-    if (map_size) map_gradients(from, count, m);
   }
 
   // dedge_x of a batch of edges, and their part of the sums that give dedge_map.

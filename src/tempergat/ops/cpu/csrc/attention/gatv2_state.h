@@ -2,116 +2,57 @@
 // memory of a thread.
 #pragma once
 
-#include "logits.h"
+#include "softmax_backward.h"
 
 namespace tempergat {
 namespace TEMPERGAT_ISA {
 namespace {
 
-// Sums over chunks of rows, added up in the chunks' order.
-struct Partial {
-  double* data;
-  int64_t chunks, width;
-  Partial(int64_t chunks, int64_t width)
-      : data(static_cast<double*>(malloc(size_t(chunks * width) * 8))),
-        chunks(chunks),
-        width(width) {}
-  ~Partial() { free(data); }
-  void put(int64_t chunk, const double* from) {
-    __builtin_memcpy(data + chunk * width, from, size_t(width) * 8);
-  }
-  double total(int64_t at) const {
-    double sum = 0;
-    for (int64_t k = 0; k < chunks; ++k) sum += data[k * width + at];
-    return sum;
-  }
-};
-
 template <class Shape>
-struct Gatv2State {
-  using A = typename Shape::A;
+struct Gatv2State : SoftmaxBackward<Shape> {
+  using Base = SoftmaxBackward<Shape>;
+  using typename Base::A;
   using S = typename Shape::S;
   using V = typename Shape::V;
   static constexpr int W = Shape::W;
   using D = Vec<double, W>;
   using Word = typename LaneBits<W>::type;
+  using Base::blocks, Base::C, Base::call, Base::H, Base::record, Base::shape;
 
-  const Call& call;
-  const Shape shape;
-  const Edges by_target, by_source;
-  const Dropout<A> dropout;
   const Pairs<Shape> pairs;
-  const EdgeNumbers<A> edge_weight, edge_bias;
-  const typename Shape::Table z_src, z_dst, dout;
-  const int64_t H, C, blocks, batch, map_size;
-  const Records records;
+  const int64_t map_size;
 
   explicit Gatv2State(const Call& c)
-      : call(c),
-        shape(c.heads, c.channels),
-        by_target(c.by_target, c.wide_index),
-        by_source(c.by_source, c.wide_index),
-        dropout(c),
+      : Base(c),
         pairs(shape, c),
-        edge_weight(c.edge_weight, c.heads),
-        edge_bias(c.edge_bias, c.heads),
-        z_src(shape.table(c.z_src)),
-        z_dst(shape.table(c.z_dst)),
-        dout(shape.table(c.dout)),
-        H(shape.heads),
-        C(shape.channels),
-        blocks(shape.blocks()),
-        batch(shape.batch_size()),
-        map_size(pairs.projected ? pairs.projected.size() : 0),
-        records(c.records) {}
+        map_size(pairs.projected ? pairs.projected.size() : 0) {}
 
-  // An edge's two numbers per head. After the first pass: dlogit and beta. Within it:
-  // alpha, negative where dropout drops the weight, and dalpha without the edge's own
-  // weight.
-  A* record(int64_t position) const { return records.at<A>(position); }
   // Which channels were above zero, a word per block.
   Word* signs(int64_t position) const {
     return reinterpret_cast<Word*>(record(position) + 2 * H);
   }
 
-  struct Memory {
+  struct Memory : Base::Memory {
     A *att, *z_i, *dout;      // [H, C], padded
     A *map, *att_map;         // [D, H, C], padded: edge_map, and att times it
     A* weighted_dout;         // [H, C], sum over i of beta_ij dout_i
     A* source_positive;       // [H, C], sum over i of dlogit where v > 0
-    A *alpha, *dalpha;        // [batch, H]
-    A* factor;                // [batch, H], dropout's
     double* target_positive;  // [H, C], sum over j of dlogit where v > 0
     double* datt;             // [H, C], this chunk's part
     double* products;         // [D, H, C], this chunk's sum of x_ij dlogit leaky'
-    double* dlogit;           // [batch, H]
-    double *delta, *total;    // [H]; total sums the weights, later the dlogits
-    double* scale;            // [H], 1 / the sum of the recomputed weights
-    uint32_t* seeds;
-    int64_t bytes;
-    Memory(char* base, const Gatv2State& pass) {
-      Pieces pieces{base};
-      const int64_t padded = pass.shape.padded(), H = pass.H;
-      const int64_t per_batch = pass.batch * H;
+    Memory(char* base, const Gatv2State& pass) : Base::Memory(base, pass) {
+      Pieces& pieces = this->pieces;
+      const int64_t padded = pass.shape.padded();
       att = pieces.take<A>(padded);
       z_i = pieces.take<A>(padded);
       dout = pieces.take<A>(padded);
       weighted_dout = pieces.take<A>(padded);
       source_positive = pieces.take<A>(padded);
-      alpha = pieces.take<A>(per_batch);
-      dalpha = pieces.take<A>(per_batch);
-      factor = pieces.take<A>(per_batch + pass.dropout.padded());
-      seeds = pieces.take<uint32_t>(2 * pass.dropout.padded());
       target_positive = pieces.take<double>(padded);
       datt = pieces.take<double>(padded);
       map = pieces.take<A>(pass.map_size);
       att_map = pieces.take<A>(pass.map_size);
       products = pieces.take<double>(pass.map_size);
-      dlogit = pieces.take<double>(per_batch);
-      delta = pieces.take<double>(H);
-      total = pieces.take<double>(H);
-      scale = pieces.take<double>(H);
-      bytes = pieces.used;
     }
   };
 
