@@ -268,11 +268,12 @@ class Backward(NamedTuple):
     @classmethod
     def of(cls, attention: Attention, arguments: Any) -> Backward:
         """From the flat arguments of the torch op."""
-        dout, dweights, saved, *rest, bits = attention.backward_arguments.split(
-            arguments
+        dout, dweights, saved, copies, settings, dropout, bits = (
+            attention.backward_arguments.split(arguments)
         )
         wanted = tuple(bool(bits >> k & 1) for k in range(len(attention.inputs)))
-        return cls(dout, dweights, Saved.of(attention, saved), *rest, wanted)
+        kept = Saved.of(attention, saved)
+        return cls(dout, dweights, kept, copies, settings, dropout, wanted)
 
 
 def _rows(tensors: Any) -> Rows | None:
