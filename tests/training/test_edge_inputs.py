@@ -11,7 +11,8 @@ from torch_geometric.nn import GATConv
 
 import tempergat
 from tempergat.base import UserError
-from tempergat.data import Dataset
+from tempergat.comparison import record
+from tempergat.data import Dataset, ReadOptions
 from tempergat.nn import build_model
 from tempergat.training import config_hash, settings_on, train_group
 from tests.support.layers import PYG_LAYERS
@@ -217,6 +218,44 @@ def test_predictions_use_the_edges_as_training_did(
     assert torch.equal(again.predict_proba(graph), model.predict_proba(graph))
     assert again.run.confusion == model.run.confusion
     assert again.run.confusion is not None
+
+
+@pytest.mark.filterwarnings("ignore:.*the edge column w is not used:UserWarning")
+def test_compare_gives_a_column_of_weights_to_all_methods_that_can_use_it(
+    tmp_path: Path,
+) -> None:
+    nodes = "".join(f"{n},{n % 7},{n % 2}\n" for n in range(40))
+    edges = "".join(f"{n},{(n * 3 + 1) % 40},{n % 5 / 2}\n" for n in range(40))
+    (tmp_path / "nodes.csv").write_text("id,size,label\n" + nodes)
+    (tmp_path / "edges.csv").write_text("source,target,w\n" + edges)
+    options: dict[str, Any] = {
+        "runs": 2,
+        "device": "cpu",
+        "progress": False,
+        "settings": {"epochs": 2},
+        "split": "60/20/20",
+        "out": tmp_path / "out",
+    }
+    found, notes = {}, {}
+    for weight in (None, "w"):
+        reading = ReadOptions(directed=False, edge_weight=weight)
+        result = tempergat.compare(
+            tmp_path, ["gcn", "gat", "mlp"], read_options=reading, **options
+        )
+        notes[weight] = " ".join(result.notes)
+        found[weight] = {run.method: run.config for run in result.runs}
+    assert "The edge weight (w) is not used by mlp." in notes["w"]
+    assert found["w"]["gat"]["edge_weight"]
+    assert "edge_weight" not in found["w"]["gcn"]
+    assert found[None]["gat"] | {"edge_weight": True} == found["w"]["gat"]
+
+
+def test_the_explorer_does_not_show_weighted_attention() -> None:
+    model = tempergat.train(
+        graph_with_edges(), "gat", device="cpu", progress=False, settings={"epochs": 2}
+    )
+    with pytest.raises(UserError, match="trained with edge weights"):
+        record(model, graph_with_edges())
 
 
 @pytest.mark.gpu
