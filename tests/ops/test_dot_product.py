@@ -64,3 +64,18 @@ def test_a_graph_from_csr_has_its_edges_in_that_order() -> None:
     out, _ = ops.dot_product(graph, q, k, v)
     expected, _ = ops.dot_product(Graph(graph.edge_index, (4, 3)), q, k, v)
     torch.testing.assert_close(out, expected)
+
+
+def test_products_with_the_map_are_exact_in_autocast() -> None:
+    graph = _all_pairs()
+    q, k, v = torch.randn(3, NODES, HEADS, CHANNELS)
+    edge, edge_map = torch.randn(NODES * NODES, 3), torch.randn(HEADS, CHANNELS, 3)
+    leaves = [x.requires_grad_() for x in (q, k, v, edge, edge_map)]
+    expected, _ = ops.dot_product(graph, *leaves)
+    want = torch.autograd.grad(expected.sin().sum(), leaves)
+    with torch.autocast("cpu", torch.bfloat16):
+        out, _ = ops.dot_product(graph, *leaves)
+        found = torch.autograd.grad(out.sin().sum(), leaves)
+    assert torch.equal(out, expected)
+    for got, exact in zip(found, want, strict=True):
+        assert torch.equal(got, exact)
