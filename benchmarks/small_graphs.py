@@ -31,7 +31,7 @@ from torch import Tensor, nn
 from torch_geometric.nn import GATConv, GATv2Conv, GCNConv, TransformerConv
 
 from benchmarks.origin import origin
-from tempergat.nn import TemperGATConv, TemperGATv2Conv
+from tempergat.nn import TemperGATConv, TemperGATv2Conv, TemperTransformerConv
 
 RESULTS = Path(__file__).parent / "results"
 IN_CHANNELS, HEADS, CHANNELS = 128, 8, 16
@@ -39,6 +39,11 @@ ATOMS, BONDS = 20, 44
 ROUNDS = 5
 TOLERANCE = 1e-4
 PLAIN: dict[str, Any] = {"temperature": None, "gate": None}
+PAIRS = (
+    (GATConv, TemperGATConv),
+    (GATv2Conv, TemperGATv2Conv),
+    (TransformerConv, TemperTransformerConv),
+)
 
 
 class Size(NamedTuple):
@@ -145,12 +150,11 @@ def make_layers(
     shape = (num_features, CHANNELS, HEADS)
     layers = [
         Layer("PyG GCNConv", GCNConv(num_features, HEADS * CHANNELS), "PyG GATConv"),
-        Layer("PyG TransformerConv", TransformerConv(*shape), "PyG GATConv"),
     ]
     if num_features > IN_CHANNELS:
         product = GateProduct(num_features, HEADS * CHANNELS)
         layers.append(Layer("x @ W_gate", product, "PyG GATConv"))
-    for theirs, ours in ((GATConv, TemperGATConv), (GATv2Conv, TemperGATv2Conv)):
+    for theirs, ours in PAIRS:
         name = f"PyG {theirs.__name__}"
         eager = theirs(*shape)
         plain = ours(*shape, **PLAIN)
@@ -181,6 +185,8 @@ def _do_nothing(*_: Any) -> None: ...
 def worst_difference(layer: Layer, x: Tensor, edges: Tensor) -> float:
     """Largest difference of output and gradients, over each one's largest value.
 
+    A value of less than 1 % of the largest of all counts as that much.
+
     The slope of LeakyReLU jumps at 0. Where rounding puts a sum on the other side in
     one of two layers, a gradient differs much; then float64 says which is right.
     """
@@ -205,8 +211,10 @@ def _results(module: nn.Module, x: Tensor, edges: Tensor) -> list[Tensor]:
 
 
 def _difference(found: list[Tensor], expected: list[Tensor]) -> float:
+    # Gradients that cancel, as of a bias of keys, are nothing but rounding.
+    least = 0.01 * max(float(b.abs().max()) for b in expected)
     differences = [
-        (a - b).abs().max() / b.abs().max().clamp(min=1e-6)
+        (a - b).abs().max() / b.abs().max().clamp(min=least)
         for a, b in zip(found, expected, strict=True)
     ]
     return float(torch.stack(differences).max())
@@ -271,7 +279,7 @@ def measure_compiled(
 ) -> Iterator[dict[str, Any]]:
     """The rows of PyG's attention layers compiled and ours as they are, graphs kept."""
     layers = make_layers(device, compiled=True)
-    for baseline in ("PyG GATConv", "PyG GATv2Conv"):
+    for baseline in [f"PyG {theirs.__name__}" for theirs, _ in PAIRS]:
         beside = [layer for layer in layers if layer.baseline == baseline]
         beside = [
             layer
