@@ -265,9 +265,8 @@ class NodeClassifier(nn.Module):
             edge_attr: Edge features, if the layers were made with ``edge_dim``.
             num_sampled_nodes_per_hop: For sampled batches: nodes per hop.
             num_sampled_edges_per_hop: For sampled batches: edges per hop.
-            edge_weight: A weight of 0 or more for every edge, [E]. In ``gcn`` it is an
-                entry of the adjacency matrix, in attention layers a factor of the
-                attention weight.
+            edge_weight: A weight of 0 or more for every edge, [E]: in the adjacency
+                matrix of ``gcn``, a factor of attention weights elsewhere.
             dropout_seed: A 0-d int64 tensor that fixes all dropout masks of this
                 call; drawn from torch's generator when absent.
         """
@@ -315,9 +314,8 @@ class NodeClassifier(nn.Module):
                 h = self._normalize(i, h, getattr(edge_index, "in_use", None))
                 outputs.append(h)
         if self.jk is not None:
-            if parts is not None:
-                outputs = [output[: h.size(0)] for output in outputs]
-            rows = [output.flatten(0, -2) for output in outputs]
+            # In a sampled batch, later layers have fewer rows.
+            rows = [output[: h.size(0)].flatten(0, -2) for output in outputs]
             h = self.jk(rows).unflatten(0, h.shape[:-1])
         if self.lin is not None:
             h = self.lin(h)
