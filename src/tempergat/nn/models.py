@@ -314,7 +314,6 @@ class NodeClassifier(nn.Module):
                 h = self._normalize(i, h, getattr(edge_index, "in_use", None))
                 outputs.append(h)
         if self.jk is not None:
-            # In a sampled batch, later layers have fewer rows.
             rows = [output[: h.size(0)].flatten(0, -2) for output in outputs]
             h = self.jk(rows).unflatten(0, h.shape[:-1])
         if self.lin is not None:
