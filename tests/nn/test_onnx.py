@@ -137,6 +137,9 @@ def check(module, names, dynamo, scale=1.0):
         *(("gat", variant) for variant in VARIANTS),
         ("gatv2", "temperature per head"),
         ("gatv2", "gate first"),
+        ("transformer", "temperature per head"),
+        ("transformer", "gate first"),
+        ("transformer", "other direction"),
     ],
 )
 def test_a_traced_layer_runs_on_graphs_of_other_sizes(layer, variant):
@@ -151,6 +154,7 @@ def test_a_traced_layer_runs_on_graphs_of_other_sizes(layer, variant):
         pytest.param("gat", "gate first", marks=SLOW),
         pytest.param("gatv2", "temperature per head", marks=SLOW),
         pytest.param("gatv2", "without self-loops", marks=SLOW),
+        pytest.param("transformer", "gate", marks=SLOW),
     ],
 )
 def test_an_exported_layer_runs_on_graphs_of_other_sizes(layer, variant):
