@@ -12,29 +12,33 @@ PROGRAM = """
 import sys
 import torch
 from tempergat.ops import gpu
-from tempergat.ops.calls import Backward, Forward, Saved
+from tempergat.ops.calls import Backward, Forward, Saved, sum_copies
 from tempergat.ops.gpu import gatv2
 from tempergat.ops.gpu import schedule as gpu_schedule
 from tests.support.attention_cases import (
-    GRAPHS, NAMES, Settings, by_torch, in_order, make_inputs, results, scale_of)
+    GRAPHS, NAMES, Settings, by_torch, error_of_torch, in_order, make_inputs, results,
+    scale_of)
 
 # Rows are cut, and programs serve several items, even on graphs this small.
 gpu_schedule.LONGEST = gpu_schedule.LONGEST_OF_SMALL = 8
 gatv2._TARGET_PROGRAMS = 3
 torch.manual_seed(0)
 kind, name = sys.argv[1:]
-graph = GRAPHS[name]()
+# The bipartite graph stands twice side by side.
+copies = 2 if name == "bipartite" else 1
+graph = GRAPHS[name]().repeat(copies)
 heads, channels = 3, 5
 # On the bipartite graph the kernels project GATv2's edge features.
 width = 3 if (kind, name) == ("gatv2", "bipartite") else 0
 options = Settings(
     edge=name != "bipartite", edge_width=width, dropout=0.3, weights=True,
     targets="own" if name == "bipartite" else "shared",
-    theta="head" if name == "bipartite" else "layer")
+    theta="head" if name == "bipartite" else "layer",
+    edge_weight=True, edge_bias=True, shared_edges=kind == "gat")
 inputs = make_inputs(kind, graph, heads, channels, torch.float32, options)
 seed = torch.randint(-(2**63), 2**63 - 1, (heads,))
 shape = (graph.num_dst, heads, channels)
-incoming = torch.randn(shape), torch.randn(graph.src.numel(), heads)
+incoming = torch.randn(shape), torch.randn(graph.num_all_edges, heads)
 truth, same = (
     results(kind, by_torch(kind), graph,
             {k: v.to(dtype) for k, v in inputs.items()}, options, seed, incoming)
@@ -44,13 +48,15 @@ arguments = tuple(in_order(kind, inputs))
 rows = (graph.by_target, graph.by_source)
 kernels = gpu.kernels(kind)
 out, lse, weights, *state = kernels.forward(
-    Forward(arguments, seed, *rows, 1, (0.2,), 0.3, True))
+    Forward(arguments, seed, *rows, copies, (0.2,), 0.3, True))
 saved = Saved(arguments, seed, out, lse, tuple(state), *rows)
 wanted = (True,) * len(names)
 gradients = kernels.backward(
-    Backward(*incoming, saved, 1, (0.2,), 0.3, wanted))
+    Backward(*incoming, saved, copies, (0.2,), 0.3, wanted))
 found = {"out": out, "weights": weights}
-found |= {"d" + n: g for n, g in zip(names, gradients) if n in inputs}
+found |= {
+    "d" + n: sum_copies(g, inputs[n])
+    for n, g in zip(names, gradients) if n in inputs}
 assert found.keys() == truth.keys()
 for n, exact in truth.items():
     error = (found[n].double() - exact).abs().max()
@@ -58,6 +64,9 @@ for n, exact in truth.items():
     allowed = 2 * (same[n].double() - exact).abs().max()
     scale = scale_of(n, truth, inputs)
     floor = 8 * torch.finfo(torch.float32).eps * scale
+    if error > allowed + floor:
+        # One draw of PyTorch's own may be exact by luck.
+        allowed = 2 * error_of_torch(kind, n, graph, inputs, options, seed)
     assert error <= allowed + floor, (n, float(error))
 """
 

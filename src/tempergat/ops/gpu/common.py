@@ -98,6 +98,31 @@ def load_item(items_ptr, number):
 
 
 @triton.jit
+def load_work(items_ptr, number, num_items, own_rows, num_partials):
+    """`load_item` of a repeated graph: row and partial among all copies, and the copy.
+
+    Items of one copy come after those of another; slots are those of one copy.
+    """
+    copy = number // num_items
+    item = (number - copy * num_items).to(tl.int64)
+    row, start, end, partial = load_item(items_ptr, item)
+    copy = copy.to(tl.int64)
+    partial = tl.where(partial >= 0, partial + copy * num_partials, partial)
+    return row + copy * own_rows, start, end, partial, copy
+
+
+@triton.jit
+def load_merge(merges_ptr, num_merges, own_rows, num_partials):
+    """Row, first partial and number of partials of this program's cut row."""
+    number = tl.program_id(0)
+    copy = number // num_merges
+    merge = merges_ptr + (number - copy * num_merges).to(tl.int64) * 3
+    row = tl.load(merge).to(tl.int64) + copy.to(tl.int64) * own_rows
+    first = tl.load(merge + 1).to(tl.int64) + copy.to(tl.int64) * num_partials
+    return row, first, tl.load(merge + 2)
+
+
+@triton.jit
 def store_item(item, row, start, end, partial, mask):
     """Writes items of a schedule at these places."""
     tl.store(item, row, mask=mask)
@@ -117,11 +142,12 @@ def mix32(x):
 
 
 @triton.jit
-def keep_factor(seed_ptr, heads, in_row, edge_id, threshold, keep_scale):
+def keep_factor(seed_ptr, heads, in_row, edge_id, copy, threshold, keep_scale):
     """Dropout's factor of each weight: 0 or 1 / (1 - rate), [E, H]."""
     seed = tl.load(seed_ptr + heads, mask=in_row, other=0).to(tl.int64)
     seed_low = (seed & 0xFFFFFFFF).to(tl.uint32)
-    seed_high = ((seed >> 32) & 0xFFFFFFFF).to(tl.uint32)
+    # Each copy of a graph has a mask of its own.
+    seed_high = (((seed >> 32) ^ copy) & 0xFFFFFFFF).to(tl.uint32)
     edge_id = edge_id.to(tl.int64)
     low = (edge_id & 0xFFFFFFFF).to(tl.uint32)
     high = ((edge_id >> 32) & 0xFFFFFFFF).to(tl.uint32)
@@ -129,6 +155,29 @@ def keep_factor(seed_ptr, heads, in_row, edge_id, threshold, keep_scale):
     bits = mix32(bits ^ high[:, None] ^ seed_high[None, :])
     kept = (bits >> 8).to(tl.int32) >= threshold
     return tl.where(kept, keep_scale, 0.0)
+
+
+@triton.jit
+def factors_of_edges(
+    edge_id_ptr, weight_ptr, slots, valid, place, seed_ptr, heads, in_heads, H, copy,
+    threshold, keep_scale, DROPOUT: tl.constexpr, WEIGHT: tl.constexpr,
+):  # fmt: skip
+    """What the attention weights are multiplied by, and dropout's part of it, [E, H].
+
+    At least one of DROPOUT and WEIGHT must be set.
+    """
+    keep = tl.full([slots.shape[0], heads.shape[0]], 1.0, tl.float32)
+    if DROPOUT:
+        edge_id = tl.load(edge_id_ptr + slots, mask=valid, other=0)
+        keep = keep_factor(
+            seed_ptr, heads, in_heads, edge_id, copy, threshold, keep_scale
+        )
+    factor = keep
+    if WEIGHT:
+        inside = valid[:, None] & in_heads[None, :]
+        cell = place[:, None] * H + heads[None, :]
+        factor = keep * tl.load(weight_ptr + cell, mask=inside, other=0.0)
+    return factor, keep
 
 
 @triton.jit

@@ -76,7 +76,7 @@ def _attend(request: CompileRequest) -> None:
     rate = _RATE if request.dropout else 0.0
     attention, gates = gpu.kernels(request.op), gpu.kernels("gate")
     weights = request.weights
-    call = Forward(inputs, seed, by_target, by_source, _SETTINGS, rate, weights)
+    call = Forward(inputs, seed, by_target, by_source, 1, _SETTINGS, rate, weights)
     out, lse, _, *state = attention.forward(call)
     # Many models at once take it in plain PyTorch.
     gate = request.gate and request.models == 1
@@ -91,7 +91,9 @@ def _attend(request: CompileRequest) -> None:
     if gate:
         options = attention.statistics_options(saved)
         table = gates.backward_of_rows(flat, None, flat, out, lse, **options)[2]
-    attention.backward(Backward(out, None, saved, _SETTINGS, rate), table)
+    wanted = (True,) * len(inputs)
+    backward = Backward(out, None, saved, 1, _SETTINGS, rate, wanted)
+    attention.backward(backward, table)
 
 
 def _rows() -> Rows:
@@ -112,9 +114,9 @@ def _inputs(request: CompileRequest) -> tuple[Tensor | None, ...]:
         theta = _empty() if request.models == 1 else _empty(heads)
     if request.op == "gat":
         edge_score = _empty(1, heads) if request.edge else None
-        return z, att, att, None, edge_score, theta
+        return z, att, att, None, edge_score, theta, None, None
     edge = z[:1] if request.edge else None
-    return z, z, att, edge, None, None, theta
+    return z, z, att, edge, None, None, theta, None, None
 
 
 def _seeds(request: CompileRequest) -> Tensor:

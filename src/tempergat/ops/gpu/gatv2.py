@@ -20,8 +20,9 @@ from tempergat.ops.gpu.common import (
     Tile,
     contiguous_or_none,
     dropout_arguments,
-    keep_factor,
-    load_item,
+    factors_of_edges,
+    load_work,
+    logit_gradient,
     tile_of_row,
 )
 from tempergat.ops.gpu.gatv2_edge_features import (
@@ -38,7 +39,7 @@ from tempergat.ops.gpu.gatv2_edge_features import (
 from tempergat.ops.gpu.gatv2_forward import forward as forward
 from tempergat.ops.gpu.gatv2_forward import tile_of, widen
 from tempergat.ops.gpu.launch import divide_up, launch
-from tempergat.ops.gpu.schedule import schedule
+from tempergat.ops.gpu.schedule import Work, schedule
 from tempergat.ops.gpu.scores import divide, divide_backward
 from tempergat.ops.gpu.sums import merge_sum, statistics
 
@@ -66,18 +67,21 @@ def _load_end(other_ptr, first, end, BLOCK_E: tl.constexpr):
     return tl.load(other_ptr + slots).to(tl.int64)
 
 
-@triton.jit(do_not_specialize=["num_items", "num_edges", "threshold", "num_heads"])
+@triton.jit(do_not_specialize=[*Work._fields, "threshold", "num_heads"])
 def _target_kernel(
     dout_ptr, dweight_ptr, z_src_ptr, z_dst_ptr, att_ptr, edge_ptr,
-    edge_x_ptr, edge_map_ptr, statistics_ptr,
+    edge_x_ptr, edge_map_ptr, edge_weight_ptr, edge_bias_ptr, statistics_ptr,
     items_ptr, other_ptr, position_ptr, edge_id_ptr,
-    dz_dst_ptr, datt_ptr, dedge_ptr, dedge_x_ptr, dedge_map_ptr, part_ptr,
-    seed_ptr, num_items, num_edges, threshold, keep_scale, slope, num_heads,
+    dz_dst_ptr, datt_ptr, dedge_ptr, dedge_x_ptr, dedge_map_ptr, dedge_weight_ptr,
+    dedge_bias_ptr, part_ptr, seed_ptr,
+    num_items, total_items, per_program, own_rows, other_rows, num_edges, edge_step,
+    num_partials, threshold, keep_scale, slope, num_heads,
     KNOWN_HEADS: tl.constexpr, C: tl.constexpr,
     BLOCK_E: tl.constexpr, BLOCK_H: tl.constexpr, BLOCK_C: tl.constexpr,
     UNROLL: tl.constexpr, EXACT: tl.constexpr, EDGE: tl.constexpr,
-    D: tl.constexpr,
+    D: tl.constexpr, WEIGHT: tl.constexpr, BIAS: tl.constexpr,
     DWEIGHT: tl.constexpr, DROPOUT: tl.constexpr, STAGES: tl.constexpr,
+    DEDGE_X: tl.constexpr,
 ):  # fmt: skip
     H, heads, in_heads, cell, in_row = tile_of_row(
         num_heads, KNOWN_HEADS, C, BLOCK_H, BLOCK_C, EXACT
@@ -89,24 +93,27 @@ def _target_kernel(
         edge_map = load_map(edge_map_ptr, cell, in_row, H * C, D)
         dedge_map = zero_map(edge_map, D)  # sum of dv times the features
     z_cells = (z_src_ptr + cell)[None]
-    program = tl.program_id(0).to(tl.int64)
-    for number in range(program, num_items, tl.num_programs(0)):
+    program = tl.program_id(0)
+    for number in range(program, total_items, tl.num_programs(0)):
         # Not loaded one item early: Triton 3.6 loses `start` between iterations then.
-        row, start, end, partial = load_item(items_ptr, number)
+        row, start, end, partial, copy = load_work(
+            items_ptr, number, num_items, own_rows, num_partials
+        )
         row_cell = row * (H * C) + cell
         # [H, C]
         z_i = tl.load(z_dst_ptr + row_cell, mask=in_row, other=0.0).to(tl.float32)
         dout = tl.load(dout_ptr + row_cell, mask=in_row, other=0.0).to(tl.float32)
-        column = statistics_ptr + row * (2 * H) + heads
-        lse = tl.load(column, mask=in_heads, other=float("inf"))  # [H]
-        delta = tl.load(column + H, mask=in_heads, other=0.0)
+        column = statistics_ptr + row * (3 * H) + heads
+        max_logit = tl.load(column, mask=in_heads, other=float("inf"))  # [H]
+        log_sum = tl.load(column + H, mask=in_heads, other=0.0)
+        delta = tl.load(column + 2 * H, mask=in_heads, other=0.0)
         # sum over j of dlogit leaky'(v), [E, H, C]
         dv = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
         for s in tl.range(start, end, BLOCK_E * UNROLL, num_stages=STAGES):
             rows_j = ()
             for k in tl.static_range(UNROLL):
                 j = _load_end(other_ptr, s + k * BLOCK_E, end, BLOCK_E)
-                other_row = j[:, None, None] * (H * C)
+                other_row = (j + copy * other_rows)[:, None, None] * (H * C)
                 # [E, H, C]
                 z = tl.load(z_cells + other_row, mask=in_row[None], other=0.0)
                 rows_j = rows_j + (z,)
@@ -116,45 +123,64 @@ def _target_kernel(
                 inside = valid[:, None, None] & in_row[None]
                 z = widen(rows_j[k])
                 v = z + z_i[None]
-                if EDGE or D or DWEIGHT:
-                    position = tl.load(position_ptr + slots, mask=valid, other=0)
-                    position = position.to(tl.int64)
+                place = slots.to(tl.int64)
+                if EDGE or D or WEIGHT or BIAS or DWEIGHT:
+                    place = tl.load(position_ptr + slots, mask=valid, other=0).to(
+                        tl.int64
+                    )
+                # Where the edge's inputs are, and its results.
+                of_edge, own = place + copy * edge_step, place + copy * num_edges
+                own_head = own[:, None] * H + heads[None, :]
+                valid_head = valid[:, None] & in_heads[None, :]
                 if EDGE:
-                    edge_cell = position[:, None, None] * (H * C) + cell[None]
+                    edge_cell = of_edge[:, None, None] * (H * C) + cell[None]
                     edge = tl.load(edge_ptr + edge_cell, mask=inside, other=0.0)
                     v += edge.to(tl.float32)
                 if D:
-                    x = load_features(edge_x_ptr, position, valid, D)
+                    x = load_features(edge_x_ptr, of_edge, valid, D)
                     v = add_projected(v, x, edge_map, D)
                 slope_v = tl.where(v > 0, 1.0, slope)  # leaky'(v), [E, H, C]
                 leaky_v = v * slope_v
                 logit = tl.sum(leaky_v * att[None], axis=2)  # [E, H]
-                alpha = tl.exp(logit - lse[None, :])
+                if BIAS:
+                    bias = edge_bias_ptr + of_edge[:, None] * H + heads[None, :]
+                    logit += tl.load(bias, mask=valid_head, other=0.0)
+                alpha = tl.exp(logit - max_logit[None, :] - log_sum[None, :])
                 alpha = tl.where(valid[:, None], alpha, 0.0)
                 dalpha = tl.sum(z * dout[None], axis=2)
                 if DWEIGHT:
-                    dalpha += tl.load(
-                        dweight_ptr + position[:, None] * H + heads[None, :],
-                        mask=valid[:, None] & in_heads[None, :], other=0.0,
+                    dalpha += tl.load(dweight_ptr + own_head, valid_head, other=0.0)
+                if DROPOUT or WEIGHT:
+                    factor, keep = factors_of_edges(
+                        edge_id_ptr, edge_weight_ptr, slots, valid, of_edge, seed_ptr,
+                        heads, in_heads, H, copy, threshold, keep_scale,
+                        DROPOUT, WEIGHT,
                     )  # fmt: skip
-                if DROPOUT:
-                    edge_ids = tl.load(edge_id_ptr + slots, mask=valid, other=0)
-                    dalpha *= keep_factor(
-                        seed_ptr, heads, in_heads, edge_ids, threshold, keep_scale
-                    )
-                dlogit = alpha * (dalpha - delta[None, :])  # [E, H]
+                    if WEIGHT:
+                        dweight = alpha * keep * dalpha
+                        tl.store(dedge_weight_ptr + own_head, dweight, mask=valid_head)
+                    dalpha *= factor
+                # [E, H]
+                dlogit = logit_gradient(alpha, dalpha, delta[None, :], log_sum[None, :])
+                if BIAS:
+                    tl.store(dedge_bias_ptr + own_head, dlogit, mask=valid_head)
                 dlogit_wide = dlogit[:, :, None]
                 if EDGE:
                     dedge = (dlogit_wide * slope_v * att[None]).to(
                         dedge_ptr.dtype.element_ty
                     )
+                    edge_cell = own[:, None, None] * (H * C) + cell[None]
                     tl.store(dedge_ptr + edge_cell, dedge, mask=inside)
                 if D:
                     dv_ij = dlogit_wide * slope_v * att[None]  # [E, H, C]
                     dedge_map = add_to_map(dedge_map, x, dv_ij, D)
-                    store_features(
-                        dedge_x_ptr, edge_map, dv_ij, position, valid, num_edges, D
-                    )
+                    if DEDGE_X:
+                        # The part of this tile of heads.
+                        edges = total_items // num_items * num_edges.to(tl.int64)
+                        first = tl.program_id(1).to(tl.int64) * edges
+                        store_features(
+                            dedge_x_ptr, edge_map, dv_ij, first + own, valid, D
+                        )
                 dv += dlogit_wide * slope_v
                 datt += dlogit_wide * leaky_v
         dz = tl.sum(dv, axis=0) * att
@@ -164,105 +190,119 @@ def _target_kernel(
             tl.store(
                 dz_dst_ptr + row_cell, dz.to(dz_dst_ptr.dtype.element_ty), mask=in_row
             )
-    target = datt_ptr + program * (H * C) + cell
+    target = datt_ptr + program.to(tl.int64) * (H * C) + cell
     tl.store(target, tl.sum(datt, axis=0), mask=in_row)
     if D:
-        target = dedge_map_ptr + program * (D * H * C)
+        target = dedge_map_ptr + program.to(tl.int64) * (D * H * C)
         store_map(target, dedge_map, cell, in_row, H * C, D)
 
 
-@triton.jit(do_not_specialize=["threshold", "num_heads"])
+@triton.jit(do_not_specialize=[*Work._fields, "threshold", "num_heads"])
 def _source_kernel(
     dout_ptr, dweight_ptr, z_src_ptr, z_dst_ptr, att_ptr, edge_ptr,
-    edge_x_ptr, edge_map_ptr, statistics_ptr,
+    edge_x_ptr, edge_map_ptr, edge_weight_ptr, edge_bias_ptr, statistics_ptr,
     items_ptr, other_ptr, position_ptr, edge_id_ptr,
-    dz_src_ptr, part_ptr,
-    seed_ptr, threshold, keep_scale, slope, num_heads,
+    dz_src_ptr, part_ptr, seed_ptr,
+    num_items, total_items, per_program, own_rows, other_rows, num_edges, edge_step,
+    num_partials, threshold, keep_scale, slope, num_heads,
     KNOWN_HEADS: tl.constexpr, C: tl.constexpr,
     BLOCK_E: tl.constexpr, BLOCK_H: tl.constexpr, BLOCK_C: tl.constexpr,
     UNROLL: tl.constexpr, EXACT: tl.constexpr, EDGE: tl.constexpr,
-    D: tl.constexpr,
+    D: tl.constexpr, WEIGHT: tl.constexpr, BIAS: tl.constexpr,
     DWEIGHT: tl.constexpr, DROPOUT: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     H, heads, in_heads, cell, in_row = tile_of_row(
         num_heads, KNOWN_HEADS, C, BLOCK_H, BLOCK_C, EXACT
     )
-
     att = tl.load(att_ptr + cell, mask=in_row, other=0.0)  # [H, C]
     att_below = att * slope
     if D:
         edge_map = load_map(edge_map_ptr, cell, in_row, H * C, D)
-    row, start, end, partial = load_item(items_ptr, tl.program_id(0).to(tl.int64))
-    row_cell = row * (H * C) + cell
-    z_j = tl.load(z_src_ptr + row_cell, mask=in_row, other=0.0).to(tl.float32)  # [H, C]
-    dz = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)  # [E, H, C]
     z_cells, dout_cells = (z_dst_ptr + cell)[None], (dout_ptr + cell)[None]
-    lse_cells = (statistics_ptr + heads)[None]
-    for s in tl.range(start, end, BLOCK_E * UNROLL, num_stages=STAGES):
-        rows_i = ()
-        for k in tl.static_range(UNROLL):
-            i = _load_end(other_ptr, s + k * BLOCK_E, end, BLOCK_E)
-            column = lse_cells + i[:, None] * (2 * H)
-            # [E, H]
-            lse = tl.load(column, mask=in_heads[None], other=float("inf"))
-            delta = tl.load(column + H, mask=in_heads[None], other=0.0)
-            other_row = i[:, None, None] * (H * C)
-            # z_i, [E, H, C]
-            z = tl.load(z_cells + other_row, mask=in_row[None], other=0.0)
-            # dout_i, [E, H, C]
-            dout = tl.load(dout_cells + other_row, mask=in_row[None], other=0.0)
-            rows_i = rows_i + ((z, dout, lse, delta),)
-        for k in tl.static_range(UNROLL):
-            slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)
-            valid = slots < end
-            inside = valid[:, None, None] & in_row[None]
-            valid_head = valid[:, None] & in_heads[None, :]
-            v = widen(rows_i[k][0]) + z_j[None]
-            dout = widen(rows_i[k][1])
-            # Past the end of the row the weight is exp(-inf) = 0.
-            lse = tl.where(valid[:, None], rows_i[k][2], float("inf"))
-            delta = rows_i[k][3]
-            if EDGE or D or DWEIGHT:
-                position = tl.load(position_ptr + slots, mask=valid, other=0).to(
-                    tl.int64
-                )
-            if EDGE:
-                edge_cell = position[:, None, None] * (H * C) + cell[None]
-                edge = tl.load(edge_ptr + edge_cell, mask=inside, other=0.0)
-                v += edge.to(tl.float32)
-            if D:
-                x = load_features(edge_x_ptr, position, valid, D)
-                v = add_projected(v, x, edge_map, D)
-            # leaky'(v) att, [E, H, C]
-            slope_att = tl.where(v > 0, att[None], att_below[None])
-            logit = tl.sum(v * slope_att, axis=2)  # [E, H]
-            alpha = tl.exp(logit - lse)
-            dalpha = tl.sum(dout * z_j[None], axis=2)  # [E, H]
-            weight = alpha
-            if DWEIGHT:
-                edge_head = position[:, None] * H + heads[None, :]
-                dalpha += tl.load(dweight_ptr + edge_head, mask=valid_head, other=0.0)
-            if DROPOUT:
-                edge_ids = tl.load(edge_id_ptr + slots, mask=valid, other=0)
-                factor = keep_factor(
-                    seed_ptr, heads, in_heads, edge_ids, threshold, keep_scale
-                )
-                weight *= factor
-                dalpha *= factor
-            dlogit = alpha * (dalpha - delta)
-            dz += weight[:, :, None] * dout
-            dz += dlogit[:, :, None] * slope_att
-
-    dz = tl.sum(dz, axis=0)
-    if partial >= 0:
-        tl.store(part_ptr + partial * (H * C) + cell, dz, mask=in_row)
-    else:
-        tl.store(dz_src_ptr + row_cell, dz.to(dz_src_ptr.dtype.element_ty), mask=in_row)
+    statistics_cells = (statistics_ptr + heads)[None]
+    first_item = tl.program_id(0) * per_program
+    last_item = tl.minimum(first_item + per_program, total_items)
+    for number in range(first_item, last_item):
+        row, start, end, partial, copy = load_work(
+            items_ptr, number, num_items, own_rows, num_partials
+        )
+        row_cell = row * (H * C) + cell
+        # [H, C]
+        z_j = tl.load(z_src_ptr + row_cell, mask=in_row, other=0.0).to(tl.float32)
+        dz = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)  # [E, H, C]
+        for s in tl.range(start, end, BLOCK_E * UNROLL, num_stages=STAGES):
+            rows_i = ()
+            for k in tl.static_range(UNROLL):
+                i = _load_end(other_ptr, s + k * BLOCK_E, end, BLOCK_E)
+                i += copy * other_rows
+                column = statistics_cells + i[:, None] * (3 * H)
+                # [E, H]
+                max_logit = tl.load(column, mask=in_heads[None], other=float("inf"))
+                log_sum = tl.load(column + H, mask=in_heads[None], other=0.0)
+                delta = tl.load(column + 2 * H, mask=in_heads[None], other=0.0)
+                other_row = i[:, None, None] * (H * C)
+                # z_i, [E, H, C]
+                z = tl.load(z_cells + other_row, mask=in_row[None], other=0.0)
+                # dout_i, [E, H, C]
+                dout = tl.load(dout_cells + other_row, mask=in_row[None], other=0.0)
+                rows_i = rows_i + ((z, dout, max_logit, log_sum, delta),)
+            for k in tl.static_range(UNROLL):
+                slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)
+                valid = slots < end
+                inside = valid[:, None, None] & in_row[None]
+                valid_head = valid[:, None] & in_heads[None, :]
+                v = widen(rows_i[k][0]) + z_j[None]
+                dout = widen(rows_i[k][1])
+                # Past the end of the row the weight is exp(-inf) = 0.
+                max_logit = tl.where(valid[:, None], rows_i[k][2], float("inf"))
+                log_sum, delta = rows_i[k][3], rows_i[k][4]
+                place = slots.to(tl.int64)
+                if EDGE or D or WEIGHT or BIAS or DWEIGHT:
+                    place = tl.load(position_ptr + slots, mask=valid, other=0).to(
+                        tl.int64
+                    )
+                of_edge = place + copy * edge_step
+                if EDGE:
+                    edge_cell = of_edge[:, None, None] * (H * C) + cell[None]
+                    edge = tl.load(edge_ptr + edge_cell, mask=inside, other=0.0)
+                    v += edge.to(tl.float32)
+                if D:
+                    x = load_features(edge_x_ptr, of_edge, valid, D)
+                    v = add_projected(v, x, edge_map, D)
+                # leaky'(v) att, [E, H, C]
+                slope_att = tl.where(v > 0, att[None], att_below[None])
+                logit = tl.sum(v * slope_att, axis=2)  # [E, H]
+                if BIAS:
+                    bias = edge_bias_ptr + of_edge[:, None] * H + heads[None, :]
+                    logit += tl.load(bias, mask=valid_head, other=0.0)
+                alpha = tl.exp(logit - max_logit - log_sum)
+                dalpha = tl.sum(dout * z_j[None], axis=2)  # [E, H]
+                weight = alpha
+                if DWEIGHT:
+                    own = (place + copy * num_edges)[:, None] * H + heads[None, :]
+                    dalpha += tl.load(dweight_ptr + own, mask=valid_head, other=0.0)
+                if DROPOUT or WEIGHT:
+                    factor, keep = factors_of_edges(
+                        edge_id_ptr, edge_weight_ptr, slots, valid, of_edge, seed_ptr,
+                        heads, in_heads, H, copy, threshold, keep_scale,
+                        DROPOUT, WEIGHT,
+                    )  # fmt: skip
+                    weight *= factor
+                    dalpha *= factor
+                dlogit = logit_gradient(alpha, dalpha, delta, log_sum)
+                dz += weight[:, :, None] * dout
+                dz += dlogit[:, :, None] * slope_att
+        dz = tl.sum(dz, axis=0)
+        if partial >= 0:
+            tl.store(part_ptr + partial * (H * C) + cell, dz, mask=in_row)
+        else:
+            result = dz.to(dz_src_ptr.dtype.element_ty)
+            tl.store(dz_src_ptr + row_cell, result, mask=in_row)
 
 
 def statistics_options(saved: Saved) -> dict[str, Any]:
     """The arguments of `sums.statistics` for this attention."""
-    return {"score": None, "split_lse": False}
+    return {"score": None}
 
 
 def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
@@ -272,22 +312,22 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
         call: The call.
         table: What `statistics` would return, where it is known already.
     """
-    saved, (negative_slope,) = call.saved, call.settings
+    saved, (negative_slope,), copies = call.saved, call.settings, call.copies
     by_target, by_source = saved.by_target, saved.by_source
     assert by_source is not None
     dout, dweights = call.dout.contiguous(), contiguous_or_none(call.dweights)
-    z_src, z_dst, given, edge, edge_x, edge_map, theta = map(
-        contiguous_or_none, saved.inputs
-    )
+    inputs = [contiguous_or_none(x) for x in saved.inputs]
+    z_src, z_dst, given, edge, edge_x, edge_map, theta, edge_weight, edge_bias = inputs
     assert z_src is not None
     assert z_dst is not None
     assert given is not None
     att = divide(given, theta)
-    _, heads, channels = z_src.shape
+    heads, channels = given.shape
     dz_src, dz_dst = torch.empty_like(z_src), torch.empty_like(z_dst)
-    dedge = z_dst.new_empty(0, heads, channels)
-    if edge is not None:
-        dedge = torch.zeros_like(edge)
+    edges = copies * by_target.other.size(0)
+    dedge = _empty_or_zeros(edge, z_dst, edges, heads, channels)
+    dedge_weight = _empty_or_zeros(edge_weight, att, edges, heads)
+    dedge_bias = _empty_or_zeros(edge_bias, att, edges, heads)
     width = 0 if edge_x is None else edge_x.size(1)
     most_programs, (tile, stages) = _TARGET_PROGRAMS, _backward_tile(z_src)
     if edge_x is not None:
@@ -296,52 +336,65 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
     blocks = divide_up(heads, tile.heads)
     dropout = dropout_arguments(call.dropout, saved.dropout_seed)
     numbers = (dropout.threshold, dropout.keep_scale, float(negative_slope), heads)
-    flags = (edge is not None, width, dweights is not None, dropout.on, stages)
+    flags = (edge is not None, width, edge_weight is not None, edge_bias is not None)
+    flags += (dweights is not None, dropout.on, stages)
     constants = (*tile.constants(heads, channels), *flags)
-    target_plan = schedule(by_target.pointer)
     if table is None:
         call = call._replace(dout=dout, dweights=dweights)
         table = statistics(call, forward, **statistics_options(saved))
-    maps = (edge_x, map_by_feature(edge_map))
+    maps = (edge_x, map_by_feature(edge_map), edge_weight, edge_bias)
     tensors = (dout, dweights, z_src, z_dst, att, edge, *maps, table)
+    of_edges = (edge, edge_x, edge_weight, edge_bias)
 
-    items = target_plan.items.size(0)
-    programs = min(items, most_programs)
-    part = target_plan.new_partials(att, heads * channels)
+    plan = schedule(by_target.pointer)
+    work = plan.work(by_target, z_src.size(0) // copies, copies, of_edges)
+    programs = min(work.total_items, most_programs)
+    part = plan.new_partials(att, heads * channels, copies=copies)
     datt = att.new_empty(programs, heads, channels)
-    edges, dedge_x, dmap = 0, None, None
+    dedge_x, dmap, wants_x = None, None, call.wanted[4]
     if edge_x is not None:
-        edges = edge_x.size(0)
-        # A padded edge, which no row has, has gradient 0.
-        dedge_x = att.new_zeros(blocks, edges, width)
+        if wants_x:
+            # A padded edge, which no row has, has gradient 0.
+            dedge_x = att.new_zeros(blocks, edges, width)
         dmap = att.new_empty(programs, width, heads, channels)
     launch(
         _target_kernel,
         (programs, blocks),
         (
-            *tensors, target_plan.items, *by_target[1:],
-            dz_dst, datt, dedge, dedge_x, dmap, part, dropout.seed,
+            *tensors, plan.items, *by_target[1:], dz_dst, datt, dedge, dedge_x, dmap,
+            dedge_weight, dedge_bias, part, dropout.seed,
         ),
-        (items, edges, *numbers),
-        constants,
+        (*work, *numbers),
+        (*constants, wants_x),
         tile.warps,
     )  # fmt: skip
-    merge_sum(target_plan, part, dz_dst)
+    merge_sum(plan, part, dz_dst, copies=copies)
 
     plan = schedule(by_source.pointer)
-    part = plan.new_partials(att, heads * channels)
+    work = plan.work(by_source, z_dst.size(0) // copies, copies, of_edges)
+    part = plan.new_partials(att, heads * channels, copies=copies)
     launch(
         _source_kernel,
-        (plan.items.size(0), blocks),
+        (work.programs, blocks),
         (*tensors, plan.items, *by_source[1:], dz_src, part, dropout.seed),
-        numbers,
+        (*work, *numbers),
         constants,
         tile.warps,
     )
-    merge_sum(plan, part, dz_src)
-    features = att.new_empty(0, 0), att.new_empty(heads, channels, 0)
-    if dedge_x is not None and dmap is not None:
-        gradient = dedge_x[0] if blocks == 1 else dedge_x.sum(0)
-        features = gradient, dmap.sum(0).permute(1, 2, 0).contiguous()
+    merge_sum(plan, part, dz_src, copies=copies)
+    dx, dedge_map = att.new_empty(0, width), att.new_empty(heads, channels, 0)
+    if dedge_x is not None:
+        dx = dedge_x[0] if blocks == 1 else dedge_x.sum(0)
+    elif edge_x is not None:
+        dx = torch.zeros_like(edge_x)
+    if dmap is not None:
+        dedge_map = dmap.sum(0).permute(1, 2, 0).contiguous()
     datt, dtheta = divide_backward(datt.sum(0), given, theta)
-    return dz_src, dz_dst, datt, dedge, *features, dtheta
+    features = (dedge, dx, dedge_map, dtheta)
+    return dz_src, dz_dst, datt, *features, dedge_weight, dedge_bias
+
+
+def _empty_or_zeros(x: Tensor | None, like: Tensor, rows: int, *shape: int) -> Tensor:
+    """Memory for the gradient of an input of edges; no rows if it is absent."""
+    # A padded edge, which no row has, has gradient 0.
+    return like.new_zeros(0 if x is None else rows, *shape)

@@ -64,11 +64,8 @@ def add_to_map(gradient, x, dv, D: tl.constexpr):
 
 
 @triton.jit
-def store_features(
-    dedge_x_ptr, edge_map, dv, position, valid, num_edges, D: tl.constexpr
-):
-    """Stores the gradient of an edge's features: the part of this tile of heads."""
-    row = tl.program_id(1).to(tl.int64) * num_edges + position
+def store_features(dedge_x_ptr, edge_map, dv, row, valid, D: tl.constexpr):
+    """Stores the gradient of an edge's features."""
     for d in tl.static_range(D):
         dx = tl.sum(tl.sum(dv * edge_map[d][None], axis=2), axis=1)  # [E]
         tl.store(dedge_x_ptr + row * D + d, dx, mask=valid)

@@ -7,6 +7,7 @@ finished.
 """
 
 import weakref
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -25,6 +26,50 @@ ITEMS_OF_SMALL = 4096
 BUCKET = 64
 # The edges of a graph on which the operations of the host take longer than the work.
 _SMALL = 1 << 18
+# The mean number of edges of an item below which items are short.
+_SHORT = 16
+
+
+# Items that one program serves, where they are short: starting it takes time too.
+_MOST_ITEMS = 16
+# The edges that a program should have, and the programs that fill a large device.
+_EDGES_OF_PROGRAM = 32
+_ENOUGH_PROGRAMS = 8192
+
+
+class Work(NamedTuple):
+    """The numbers that a kernel takes of a pass over the rows of all copies.
+
+    Attributes:
+        num_items: Items of one copy.
+        total_items: Items of all copies.
+        per_program: How many items a program serves, one after the other.
+        own_rows: Rows of one copy.
+        other_rows: Nodes at the other ends of the edges, of one copy.
+        num_edges: Edges of one copy.
+        edge_step: How many rows further the next copy has its edges' inputs; 0 where
+            all copies share them.
+        num_partials: Partial results of one copy.
+    """
+
+    num_items: int
+    total_items: int
+    per_program: int
+    own_rows: int
+    other_rows: int
+    num_edges: int
+    edge_step: int
+    num_partials: int
+
+    @property
+    def programs(self) -> int:
+        """How many programs the pass has."""
+        return -(-self.total_items // self.per_program)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether rows are so short that a program serves several."""
+        return self.num_edges < _SHORT * self.num_items
 
 
 class Schedule(NamedTuple):
@@ -39,16 +84,46 @@ class Schedule(NamedTuple):
     merges: Tensor
     num_partials: int
 
-    def new_partials(self, like: Tensor, *shape: int) -> Tensor:
+    def new_partials(self, like: Tensor, *shape: int, copies: int = 1) -> Tensor:
         """Memory for the partial results, float32 of this shape each.
 
         Args:
             like: Any float32 tensor of the device; returned if there are none.
             shape: The shape of one partial result.
+            copies: How many copies the graph has.
         """
         if self.num_partials == 0:
             return like
-        return like.new_empty(self.num_partials, *shape)
+        return like.new_empty(copies * self.num_partials, *shape)
+
+    def work(
+        self, rows: Rows, other_rows: int, copies: int, edges: Sequence[Tensor | None]
+    ) -> Work:
+        """The numbers of a pass over these rows.
+
+        Args:
+            rows: The rows of one copy.
+            other_rows: Nodes at the other ends of the edges, of one copy.
+            copies: How many copies the graph has.
+            edges: The inputs with a row per edge, of one copy or of all.
+        """
+        items, slots = self.items.size(0), rows.other.size(0)
+        step = slots if any(x is not None and x.size(0) > slots for x in edges) else 0
+        total = items * copies
+        per_program = 1
+        if slots < _SHORT * items:
+            fitting = _EDGES_OF_PROGRAM * items // max(slots, 1)
+            per_program = min(_MOST_ITEMS, fitting, total // _ENOUGH_PROGRAMS)
+        return Work(
+            items,
+            total,
+            max(1, per_program),
+            rows.pointer.size(0) - 1,
+            other_rows,
+            slots,
+            step,
+            self.num_partials,
+        )
 
 
 def _whole_rows(pointer: Tensor) -> Schedule:

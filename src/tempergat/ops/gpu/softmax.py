@@ -2,6 +2,8 @@
 # mypy: disable-error-code="no-untyped-def, assignment"
 """The softmax over a row's edges, computed while they are read; see ops/README.md."""
 
+import functools
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -15,18 +17,19 @@ from tempergat.ops.gpu.common import (
     Tile,
     contiguous_or_none,
     dropout_arguments,
-    keep_factor,
-    load_item,
+    factors_of_edges,
+    load_merge,
+    load_work,
 )
 from tempergat.ops.gpu.launch import divide_up, launch, power_of_two
-from tempergat.ops.gpu.schedule import Schedule, schedule
+from tempergat.ops.gpu.schedule import Schedule, Work, schedule
 from tempergat.ops.graph import Rows
 
 
 @triton.jit
 def add_edges(
     max_logit, denominator, weighted_sum, new_max, logits, rows_j, factors,
-    UNROLL: tl.constexpr, DROPOUT: tl.constexpr,
+    UNROLL: tl.constexpr, SCALED: tl.constexpr,
 ):  # fmt: skip
     """One step of the softmax: adds UNROLL groups of edges to a row's sums.
 
@@ -42,7 +45,7 @@ def add_edges(
     for k in tl.static_range(UNROLL):
         weight = tl.exp(logits[k] - finite_max)
         denominator += weight
-        if DROPOUT:
+        if SCALED:
             weight *= factors[k]
         weighted_sum += weight[:, :, None] * rows_j[k].to(tl.float32)
     return new_max, denominator, weighted_sum
@@ -80,9 +83,13 @@ def store_softmax(
         tl.store(target, max_logit, mask=in_heads)
         tl.store(target + H, denominator, mask=in_heads)
     else:
-        result = tl.where(has_edges, weighted_sum / denominator[:, None], 0.0)
-        max_logit = tl.where(has_edges, max_logit, 0.0)
-        log_sum = tl.where(has_edges, tl.log(denominator), 0.0)
+        # Of a row without edges, or where all logits are minus infinity.
+        is_empty = denominator == 0.0
+        result = tl.where(is_empty[:, None], 0.0, weighted_sum / denominator[:, None])
+        # Backward, the weight of a masked edge is exp(-inf) = 0.
+        of_empty = tl.where(has_edges, float("inf"), 0.0)
+        max_logit = tl.where(is_empty, of_empty, max_logit)
+        log_sum = tl.where(is_empty, 0.0, tl.log(denominator))
         result = result.to(out_ptr.dtype.element_ty)
         tl.store(out_ptr + row * (H * C) + cell, result, mask=in_row)
         target = lse_ptr + (row * H + heads) * 2
@@ -90,17 +97,15 @@ def store_softmax(
         tl.store(target + 1, log_sum, mask=in_heads)
 
 
-@triton.jit(do_not_specialize=["num_heads"])
+@triton.jit(do_not_specialize=["num_merges", "own_rows", "num_partials", "num_heads"])
 def _merge_softmax_kernel(
-    merges_ptr, part_ptr, part_statistics_ptr, out_ptr, lse_ptr, num_heads,
+    merges_ptr, part_ptr, part_statistics_ptr, out_ptr, lse_ptr,
+    num_merges, own_rows, num_partials, num_heads,
     C: tl.constexpr, BLOCK_K: tl.constexpr, BLOCK_C: tl.constexpr,
 ):  # fmt: skip
     H = num_heads
-    merge = merges_ptr + tl.program_id(0).to(tl.int64) * 3
     head = tl.program_id(1)
-    row = tl.load(merge).to(tl.int64)
-    first = tl.load(merge + 1).to(tl.int64)
-    count = tl.load(merge + 2)
+    row, first, count = load_merge(merges_ptr, num_merges, own_rows, num_partials)
     channels = tl.arange(0, BLOCK_C)
     max_logit = tl.full([BLOCK_K], -float("inf"), tl.float32)
     for k in range(0, count, BLOCK_K):
@@ -121,114 +126,156 @@ def _merge_softmax_kernel(
         part = tl.load(part_ptr + offset, mask=inside, other=0.0)
         weighted_sum += tl.sum(rescale[:, None] * part, axis=0)
     row_denominator = tl.sum(denominator, axis=0)
+    is_empty = row_denominator == 0.0
     target = lse_ptr + (row * H + head) * 2
-    tl.store(target, row_max)
-    tl.store(target + 1, tl.log(row_denominator))
+    tl.store(target, tl.where(is_empty, float("inf"), row_max))
+    tl.store(target + 1, tl.where(is_empty, 0.0, tl.log(row_denominator)))
     target = out_ptr + (row * H + head) * C + channels
-    result = weighted_sum / row_denominator
+    result = tl.where(is_empty, 0.0, weighted_sum / row_denominator)
     tl.store(target, result.to(out_ptr.dtype.element_ty), mask=channels < C)
 
 
 def merge_softmax(
-    plan: Schedule, part: Tensor, part_statistics: Tensor, out: Tensor, lse: Tensor
+    plan: Schedule,
+    part: Tensor,
+    part_statistics: Tensor,
+    out: Tensor,
+    lse: Tensor,
+    copies: int,
 ) -> None:
     """Writes the rows that were cut, from the softmax of their chunks."""
-    _, heads, channels = out.shape
+    rows, heads, channels = out.shape
+    merges = plan.merges.size(0)
     block = power_of_two(channels)
     constants = (channels, max(1, min(32, 2048 // block)), block)
     tensors = (plan.merges, part, part_statistics, out, lse)
-    grid = (plan.merges.size(0), heads)
-    launch(_merge_softmax_kernel, grid, tensors, (heads,), constants, warps=4)
+    grid = (merges * copies, heads)
+    numbers = (merges, rows // copies, plan.num_partials, heads)
+    launch(_merge_softmax_kernel, grid, tensors, numbers, constants, warps=4)
 
 
-@triton.jit(do_not_specialize=["threshold", "num_heads"])
+@triton.jit(do_not_specialize=[*Work._fields, "threshold", "num_heads"])
 def _normalise_kernel(
-    items_ptr, position_ptr, edge_id_ptr, lse_ptr, weights_ptr,
-    seed_ptr, threshold, keep_scale, num_heads,
+    items_ptr, position_ptr, edge_id_ptr, edge_weight_ptr, lse_ptr, weights_ptr,
+    seed_ptr, num_items, total_items, per_program, own_rows, other_rows, num_edges,
+    edge_step, num_partials, threshold, keep_scale, num_heads,
     BLOCK_E: tl.constexpr, BLOCK_H: tl.constexpr, DROPOUT: tl.constexpr,
+    WEIGHT: tl.constexpr,
 ):  # fmt: skip
     H = num_heads
-    row, start, end, _ = load_item(items_ptr, tl.program_id(0).to(tl.int64))
     heads = tl.program_id(1) * BLOCK_H + tl.arange(0, BLOCK_H)
-    lse = lse_ptr + (row * H + heads) * 2
-    max_logit = tl.load(lse, mask=heads < H, other=0.0)
-    log_sum = tl.load(lse + 1, mask=heads < H, other=0.0)
-    for s in range(start, end, BLOCK_E):
-        slots = s + tl.arange(0, BLOCK_E)
-        position = tl.load(position_ptr + slots, mask=slots < end, other=0).to(tl.int64)
-        inside = (slots < end)[:, None] & (heads < H)[None, :]
-        target = weights_ptr + position[:, None] * H + heads[None, :]
-        logit = tl.load(target, mask=inside, other=0.0)
-        weight = tl.exp(logit - max_logit[None, :] - log_sum[None, :])
-        if DROPOUT:
-            edge_ids = tl.load(edge_id_ptr + slots, mask=slots < end, other=0)
-            weight *= keep_factor(
-                seed_ptr, heads, heads < H, edge_ids, threshold, keep_scale
-            )
-        tl.store(target, weight, mask=inside)
+    first_item = tl.program_id(0) * per_program
+    last_item = tl.minimum(first_item + per_program, total_items)
+    for number in range(first_item, last_item):
+        row, start, end, partial, copy = load_work(
+            items_ptr, number, num_items, own_rows, num_partials
+        )
+        lse = lse_ptr + (row * H + heads) * 2
+        max_logit = tl.load(lse, mask=heads < H, other=0.0)
+        log_sum = tl.load(lse + 1, mask=heads < H, other=0.0)
+        for s in range(start, end, BLOCK_E):
+            slots = s + tl.arange(0, BLOCK_E)
+            valid = slots < end
+            position = tl.load(position_ptr + slots, mask=valid, other=0).to(tl.int64)
+            inside = valid[:, None] & (heads < H)[None, :]
+            cell = (position + copy * num_edges)[:, None] * H + heads[None, :]
+            logit = tl.load(weights_ptr + cell, mask=inside, other=0.0)
+            weight = tl.exp(logit - max_logit[None, :] - log_sum[None, :])
+            if DROPOUT or WEIGHT:
+                factor, keep = factors_of_edges(
+                    edge_id_ptr, edge_weight_ptr, slots, valid,
+                    position + copy * edge_step, seed_ptr, heads, heads < H, H, copy,
+                    threshold, keep_scale, DROPOUT, WEIGHT,
+                )  # fmt: skip
+                weight *= factor
+            tl.store(weights_ptr + cell, weight, mask=inside)
 
 
-def normalise(
-    plan: Schedule,
+def _normalise(
+    work: Work,
+    items: Tensor,
     rows: Rows,
     lse: Tensor,
     weights: Tensor,
     dropout: Dropout,
+    edge_weight: Tensor | None,
 ) -> None:
-    """Turns logits into weights in place, the dropout mask included."""
+    """Turns logits into weights in place, dropout and edge weights included."""
     _, _, position, edge_id = rows
     heads = weights.size(1)
     block = min(32, power_of_two(heads))
-    grid = (plan.items.size(0), divide_up(heads, block))
-    constants = (max(1, 128 // block), block, dropout.on)
-    tensors = (plan.items, position, edge_id, lse, weights, dropout.seed)
-    numbers = (dropout.threshold, dropout.keep_scale, heads)
+    grid = (work.programs, divide_up(heads, block))
+    constants = (max(1, 128 // block), block, dropout.on, edge_weight is not None)
+    tensors = (items, position, edge_id, edge_weight, lse, weights, dropout.seed)
+    numbers = (*work, dropout.threshold, dropout.keep_scale, heads)
     launch(_normalise_kernel, grid, tensors, numbers, constants, warps=1)
 
 
 def attend(
-    kernel: Any, tile: Tile, call: Forward, flags: tuple[int, ...]
-) -> tuple[Tensor, Tensor, Tensor]:
+    kernel: Any,
+    tile: Tile,
+    call: Forward,
+    inputs: Sequence[Tensor | None],
+    edges: Sequence[Tensor | None],
+    numbers: tuple[int | float, ...],
+    flags: tuple[int, ...],
+    width: int = 0,
+) -> tuple[Tensor, ...]:
     """Runs a forward pass.
 
     Args:
         kernel: The attention's kernel.
         tile: The part of a row its programs serve.
-        call: The call.
-        flags: The kernel's constants between the tile and LOGIT.
+        call: The call; the last two of its inputs are the edges' weights and biases.
+        inputs: The kernel's first pointers.
+        edges: Those of them that have a row per edge.
+        numbers: The kernel's numbers between those of dropout and the heads.
+        flags: The kernel's constants between the tile and WEIGHT.
+        width: Of what the kernel sums beside it over a row's edges, [T, H, width].
 
     Returns:
         The output [T, H, C], the log-sum-exp of each row as its maximum and the
         logarithm of the sum [T, H, 2], and the weights [E, H] (no rows if the call does
-        not want them).
+        not want them); then the second sum, if there is one.
     """
     pointer, other, position, edge_id = call.by_target
-    (negative_slope,), weights = call.settings, call.weights
-    inputs = [contiguous_or_none(x) for x in call.inputs]
+    copies, weights = call.copies, call.weights
+    edge_weight, edge_bias = map(contiguous_or_none, call.inputs[-2:])
     dropout = dropout_arguments(call.dropout, call.dropout_seed)
-    z = inputs[0]
+    z = call.inputs[0]
     assert z is not None
-    rows, (_, heads, channels) = pointer.size(0) - 1, z.shape
+    sources, heads, channels = z.shape
+    rows = copies * (pointer.size(0) - 1)
     out = z.new_empty(rows, heads, channels)
     lse = z.new_empty(rows, heads, 2, dtype=torch.float32)
     # A padded edge, which no row has, has weight 0.
-    edges = other.size(0) if weights else 0
-    logit = lse.new_zeros(edges, heads) if edges else lse.new_empty(0, heads)
-    plan = schedule(pointer)
-    part = plan.new_partials(lse, heads * channels)
-    part_statistics = plan.new_partials(lse, 2, heads)
+    stored = copies * other.size(0) if weights else 0
+    logit = lse.new_zeros(stored, heads) if stored else lse.new_empty(0, heads)
+    plan, edges = schedule(pointer), (*edges, edge_weight, edge_bias)
+    work = plan.work(call.by_target, sources // copies, copies, edges)
+    new_partials = functools.partial(plan.new_partials, lse, copies=copies)
+    part, part_statistics = new_partials(heads * channels), new_partials(2, heads)
+    second: tuple[Tensor, ...] = ()
+    if width:
+        second = lse.new_empty(rows, heads, width), new_partials(heads * width)
     launch(
         kernel,
-        (plan.items.size(0), divide_up(heads, tile.heads)),
+        (work.programs, divide_up(heads, tile.heads)),
         (
-            *inputs, plan.items, other, position, edge_id,
-            out, lse, logit, part, part_statistics, dropout.seed,
+            *inputs, edge_weight, edge_bias, plan.items, other, position, edge_id,
+            out, lse, logit, part, part_statistics, *second, dropout.seed,
         ),
-        (dropout.threshold, dropout.keep_scale, float(negative_slope), heads),
-        (*tile.constants(heads, channels), *flags, weights, dropout.on),
+        (*work, dropout.threshold, dropout.keep_scale, *numbers, heads),
+        (
+            *tile.constants(heads, channels), *flags, edge_weight is not None,
+            edge_bias is not None, weights, dropout.on,
+        ),
         tile.warps,
     )  # fmt: skip
-    merge_softmax(plan, part, part_statistics, out, lse)
+    merge_softmax(plan, part, part_statistics, out, lse, copies)
+    if second:
+        merge_softmax(plan, second[1], part_statistics, second[0], lse, copies)
     if weights:
-        normalise(plan, call.by_target, lse, logit, dropout)
-    return out, lse, logit
+        rest = (lse, logit, dropout, edge_weight)
+        _normalise(work, plan.items, call.by_target, *rest)
+    return out, lse, logit, *second[:1]

@@ -9,20 +9,22 @@ import triton.language as tl
 from torch import Tensor
 
 from tempergat.ops.calls import Backward, Forward
-from tempergat.ops.gpu.common import choose_tile, load_item, tile_of_row
+from tempergat.ops.gpu.common import (
+    choose_tile,
+    load_merge,
+    load_work,
+    tile_of_row,
+)
 from tempergat.ops.gpu.launch import divide_up, launch, power_of_two
-from tempergat.ops.gpu.schedule import Schedule, schedule
+from tempergat.ops.gpu.schedule import Schedule, Work, schedule
 
 
 @triton.jit
 def _merge_columns(
-    merge, part_ptr, out_ptr, columns, width,
+    row, first, count, part_ptr, out_ptr, columns, width,
     BLOCK_K: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
     """Adds up some columns of a row's partial results."""
-    row = tl.load(merge).to(tl.int64)
-    first = tl.load(merge + 1).to(tl.int64)
-    count = tl.load(merge + 2)
     total = tl.zeros([BLOCK_D], part_ptr.dtype.element_ty)
     for k in range(0, count, BLOCK_K):
         ks = k + tl.arange(0, BLOCK_K)
@@ -33,23 +35,31 @@ def _merge_columns(
     tl.store(target, total.to(out_ptr.dtype.element_ty), mask=columns < width)
 
 
-@triton.jit(do_not_specialize=["width", "second_width"])
+@triton.jit(
+    do_not_specialize=[
+        "num_merges", "own_rows", "num_partials", "width", "second_width"
+    ]
+)  # fmt: skip
 def _merge_sum_kernel(
-    merges_ptr, part_ptr, out_ptr, second_part_ptr, second_ptr, width, second_width,
+    merges_ptr, part_ptr, out_ptr, second_part_ptr, second_ptr,
+    num_merges, own_rows, num_partials, width, second_width,
     BLOCK_K: tl.constexpr, BLOCK_D: tl.constexpr, SECOND: tl.constexpr,
 ):  # fmt: skip
-    merge = merges_ptr + tl.program_id(0).to(tl.int64) * 3
+    row, first, count = load_merge(merges_ptr, num_merges, own_rows, num_partials)
     block = tl.program_id(1)
     lanes = tl.arange(0, BLOCK_D)
     first_blocks = tl.cdiv(width, BLOCK_D)
     if block < first_blocks:
         columns = block * BLOCK_D + lanes
-        _merge_columns(merge, part_ptr, out_ptr, columns, width, BLOCK_K, BLOCK_D)
+        _merge_columns(
+            row, first, count, part_ptr, out_ptr, columns, width, BLOCK_K, BLOCK_D
+        )
     elif SECOND:
         columns = (block - first_blocks) * BLOCK_D + lanes
         _merge_columns(
-            merge, second_part_ptr, second_ptr, columns, second_width, BLOCK_K, BLOCK_D
-        )
+            row, first, count, second_part_ptr, second_ptr, columns, second_width,
+            BLOCK_K, BLOCK_D,
+        )  # fmt: skip
 
 
 def merge_sum(
@@ -57,6 +67,7 @@ def merge_sum(
     part: Tensor,
     out: Tensor,
     second: tuple[Tensor, Tensor] | None = None,
+    copies: int = 1,
 ) -> None:
     """Writes the rows that were cut as the sum of their partial results.
 
@@ -65,6 +76,7 @@ def merge_sum(
         part: The partial results, [partials, columns].
         out: Where their sums go.
         second: Other partial results of the same rows, and where their sums go.
+        copies: How many copies the graph has.
     """
     if plan.num_partials == 0:
         return
@@ -74,42 +86,81 @@ def merge_sum(
     blocks = sum(divide_up(width, block) for width in widths)
     tensors = (plan.merges, part, out, *more)
     constants = (2048 // block, block, second is not None)
-    grid = (plan.merges.size(0), blocks)
-    launch(_merge_sum_kernel, grid, tensors, widths, constants, warps=4)
+    merges = plan.merges.size(0)
+    numbers = (merges, out.size(0) // copies, plan.num_partials, *widths)
+    launch(_merge_sum_kernel, (merges * copies, blocks), tensors, numbers, constants, 4)
 
 
-@triton.jit(do_not_specialize=["num_heads"])
+@triton.jit
+def _load_values(
+    index_ptr, via_ptr, value_ptr, factor_ptr, slots, valid, first, heads, H,
+    FACTOR: tl.constexpr, VIA: tl.constexpr,
+):  # fmt: skip
+    """The values (times factors) of the edges in these slots, [E, H]."""
+    position = tl.load(index_ptr + slots, mask=valid, other=0).to(tl.int64)
+    if VIA:
+        position = tl.load(via_ptr + position, mask=valid, other=0).to(tl.int64)
+    inside = valid[:, None] & (heads < H)[None, :]
+    offset = (position + first)[:, None] * H + heads[None, :]
+    value = tl.load(value_ptr + offset, mask=inside, other=0.0)
+    if FACTOR:
+        value *= tl.load(factor_ptr + offset, mask=inside, other=0.0)
+    return value
+
+
+@triton.jit(do_not_specialize=[*Work._fields, "num_heads"])
 def _segment_sum_kernel(
-    items_ptr, index_ptr, via_ptr, value_ptr, factor_ptr, part_ptr, out_ptr, num_heads,
-    BLOCK_E: tl.constexpr, BLOCK_H: tl.constexpr, FACTOR: tl.constexpr,
-    VIA: tl.constexpr,
+    items_ptr, index_ptr, via_ptr, value_ptr, factor_ptr, part_ptr, out_ptr,
+    num_items, total_items, per_program, own_rows, other_rows, num_edges, edge_step,
+    num_partials, num_heads,
+    BLOCK_E: tl.constexpr, BLOCK_H: tl.constexpr, SHORT: tl.constexpr,
+    FACTOR: tl.constexpr, VIA: tl.constexpr,
 ):  # fmt: skip
     H = num_heads
-    row, start, end, partial = load_item(items_ptr, tl.program_id(0).to(tl.int64))
     heads = tl.program_id(1) * BLOCK_H + tl.arange(0, BLOCK_H)
     total = tl.zeros([BLOCK_E, BLOCK_H], tl.float32)
-    for s in range(start, end, BLOCK_E):
-        slots = s + tl.arange(0, BLOCK_E)
-        position = tl.load(index_ptr + slots, mask=slots < end, other=0).to(tl.int64)
-        if VIA:
-            position = tl.load(via_ptr + position, mask=slots < end, other=0)
-            position = position.to(tl.int64)
-        inside = (slots < end)[:, None] & (heads < H)[None, :]
-        offset = position[:, None] * H + heads[None, :]
-        value = tl.load(value_ptr + offset, mask=inside, other=0.0)
-        if FACTOR:
-            value *= tl.load(factor_ptr + offset, mask=inside, other=0.0)
-        total += value
-    result = tl.sum(total, axis=0)
-    if partial >= 0:
-        tl.store(part_ptr + partial * H + heads, result, mask=heads < H)
+    if SHORT:
+        # A row for each of the E lanes.
+        numbers = tl.program_id(0) * BLOCK_E + tl.arange(0, BLOCK_E)
+        inside = numbers < total_items
+        numbers = tl.minimum(numbers, total_items - 1)
     else:
-        tl.store(out_ptr + row * H + heads, result, mask=heads < H)
+        # One row, whose edges lie side by side.
+        numbers = tl.program_id(0) + tl.arange(0, 1)
+        inside = numbers < total_items
+    row, start, end, partial, copy = load_work(
+        items_ptr, numbers, num_items, own_rows, num_partials
+    )
+    first = copy * num_edges
+    if SHORT:
+        end = tl.where(inside, end, start)
+        longest = tl.max(end - start, axis=0)
+        for k in range(0, longest):
+            slots = start + k
+            total += _load_values(
+                index_ptr, via_ptr, value_ptr, factor_ptr, slots, slots < end, first,
+                heads, H, FACTOR, VIA,
+            )  # fmt: skip
+    else:
+        length = tl.max(end - start, axis=0)
+        for k in range(0, length, BLOCK_E):
+            slots = start + k + tl.arange(0, BLOCK_E)
+            total += _load_values(
+                index_ptr, via_ptr, value_ptr, factor_ptr, slots, slots < end, first,
+                heads, H, FACTOR, VIA,
+            )  # fmt: skip
+        total = tl.sum(total, axis=0, keep_dims=True)
+    in_heads = (heads < H)[None, :]
+    is_part, is_row = inside & (partial >= 0), inside & (partial < 0)
+    target = part_ptr + partial[:, None] * H + heads[None, :]
+    tl.store(target, total, mask=is_part[:, None] & in_heads)
+    target = out_ptr + row[:, None] * H + heads[None, :]
+    tl.store(target, total, mask=is_row[:, None] & in_heads)
 
 
 def segment_sum(
     plan: Schedule,
-    num_rows: int,
+    work: Work,
     index: Tensor,
     value: Tensor,
     factor: Tensor | None = None,
@@ -120,40 +171,39 @@ def segment_sum(
     ``index`` says for every slot where its edge is in ``value`` and ``factor``; with
     ``via`` it is ``via[index]`` that says it.
     """
-    heads = value.size(1)
-    out = value.new_empty(num_rows, heads)
-    part = plan.new_partials(out, heads)
+    heads, copies = value.size(1), work.total_items // max(1, work.num_items)
+    out = value.new_empty(copies * work.own_rows, heads)
+    part = plan.new_partials(out, heads, copies=copies)
     block = min(32, power_of_two(heads))
-    grid = (plan.items.size(0), divide_up(heads, block))
-    flags = (factor is not None, via is not None)
-    constants = (max(1, 128 // block), block, *flags)
+    lanes = max(1, 128 // block)
+    programs = work.total_items
+    if work.is_short:
+        programs = divide_up(programs, lanes)
+    grid = (programs, divide_up(heads, block))
+    constants = (lanes, block, work.is_short, factor is not None, via is not None)
     tensors = (plan.items, index, via, value, factor, part, out)
-    launch(_segment_sum_kernel, grid, tensors, (heads,), constants, warps=1)
-    merge_sum(plan, part, out)
+    launch(_segment_sum_kernel, grid, tensors, (*work, heads), constants, warps=1)
+    merge_sum(plan, part, out, copies=copies)
     return out
 
 
 @triton.jit
 def store_statistics(
     delta, rows, inside, heads, lse_ptr, score_ptr, statistics_ptr, H,
-    SCORE: tl.constexpr, SPLIT_LSE: tl.constexpr,
+    SCORE: tl.constexpr,
 ):  # fmt: skip
     """Writes rows of the table that `statistics` returns; delta is [R, H]."""
     offset = rows[:, None] * H + heads[None, :]
     max_logit = tl.load(lse_ptr + offset * 2, mask=inside, other=0.0)
     log_sum = tl.load(lse_ptr + offset * 2 + 1, mask=inside, other=0.0)
-    LSE: tl.constexpr = 2 if SPLIT_LSE else 1
-    COLUMNS: tl.constexpr = LSE + 2 if SCORE else LSE + 1
+    COLUMNS: tl.constexpr = 4 if SCORE else 3
     target = statistics_ptr + rows[:, None] * (COLUMNS * H) + heads[None, :]
-    if SPLIT_LSE:
-        tl.store(target, max_logit, mask=inside)
-        tl.store(target + H, log_sum, mask=inside)
-    else:
-        tl.store(target, max_logit + log_sum, mask=inside)
-    tl.store(target + LSE * H, delta, mask=inside)
+    tl.store(target, max_logit, mask=inside)
+    tl.store(target + H, log_sum, mask=inside)
+    tl.store(target + 2 * H, delta, mask=inside)
     if SCORE:
         score = tl.load(score_ptr + offset, mask=inside, other=0.0)
-        tl.store(target + (LSE + 1) * H, score, mask=inside)
+        tl.store(target + 3 * H, score, mask=inside)
 
 
 @triton.jit(do_not_specialize=["num_rows", "num_heads"])
@@ -162,7 +212,7 @@ def _statistics_kernel(
     num_rows, num_heads,
     KNOWN_HEADS: tl.constexpr, C: tl.constexpr, BLOCK_R: tl.constexpr,
     BLOCK_H: tl.constexpr, BLOCK_C: tl.constexpr, EXACT: tl.constexpr,
-    WEIGHT_TERM: tl.constexpr, SCORE: tl.constexpr, SPLIT_LSE: tl.constexpr,
+    WEIGHT_TERM: tl.constexpr, SCORE: tl.constexpr,
 ):  # fmt: skip
     H, heads, in_heads, cell, in_row = tile_of_row(
         num_heads, KNOWN_HEADS, C, BLOCK_H, BLOCK_C, EXACT
@@ -178,49 +228,53 @@ def _statistics_kernel(
         offset = rows[:, None] * H + heads[None, :]
         delta += tl.load(weight_term_ptr + offset, mask=inside, other=0.0)
     store_statistics(
-        delta, rows, inside, heads, lse_ptr, score_ptr, statistics_ptr, H,
-        SCORE, SPLIT_LSE,
-    )  # fmt: skip
+        delta, rows, inside, heads, lse_ptr, score_ptr, statistics_ptr, H, SCORE
+    )
 
 
 def statistics(
     call: Backward,
     forward: Callable[[Forward], tuple[Tensor, ...]],
     score: Tensor | None,
-    *,
-    split_lse: bool,
 ) -> Tensor:
-    """What backward needs of each target, float32, [T, 2 to 4, H].
+    """What backward needs of each target, float32, [T, 3 or 4, H].
 
-    In this order: lse, delta (and score). With ``split_lse``, lse is two columns: the
-    maximum and the logarithm of the sum. delta is ``<dout, out>`` per head, plus the
+    In this order: the largest logit, the logarithm of the sum, delta (and score). The
+    first two are apart, because their sum would be rounded. delta is ``<dout, out>`` per head, plus the
     sum over a row's edges of ``weight * dweight`` where weights were returned.
 
     Args:
         call: The call, with dense gradients.
         forward: The attention's forward pass, which gives the weights again.
         score: The score of each target, if its row of the table holds it.
-        split_lse: Whether the table has the two numbers of lse, or their sum.
     """
     saved, dout = call.saved, call.dout
     rows, heads, _ = dout.shape
     weight_term = None
     if call.dweights is not None:
         by_target = saved.by_target
-        again = (saved.inputs, saved.dropout_seed, by_target, saved.by_source)
-        numbers = (call.settings, call.dropout)
-        weights = forward(Forward(*again, *numbers, weights=True))[2]
-        plan = schedule(by_target.pointer)
-        weight_term = segment_sum(
-            plan, rows, by_target.position, weights, call.dweights
+        again = Forward(
+            saved.inputs,
+            saved.dropout_seed,
+            by_target,
+            saved.by_source,
+            call.copies,
+            call.settings,
+            call.dropout,
+            weights=True,
         )
-    columns = 2 + split_lse + (score is not None)
+        plan, weights = schedule(by_target.pointer), forward(again)[2]
+        work = plan.work(by_target, 0, call.copies, ())
+        weight_term = segment_sum(
+            plan, work, by_target.position, weights, call.dweights
+        )
+    columns = 3 + (score is not None)
     table = saved.lse.new_empty(rows, columns, heads)
     if table.numel() == 0:
         return table
     block, tiles, constants = rows_tile(dout)
     grid = (divide_up(rows, block), tiles)
-    constants += (weight_term is not None, score is not None, split_lse)
+    constants += (weight_term is not None, score is not None)
     tensors = (dout, saved.out, saved.lse, weight_term, score, table)
     launch(_statistics_kernel, grid, tensors, (rows, heads), constants, warps=4)
     return table
