@@ -347,10 +347,6 @@ def choose(
 ) -> tuple[Call, Backend | None]:
     """The backend that runs a call, and the call in a form that it takes."""
     count = len(attention.inputs)
-    z = call.tensors[0]
-    on_gpu = z is not None and z.is_cuda
-    if on_gpu and any(x is not None for x in call.tensors[count - 2 : count]):
-        return call, None
     chosen = backend.find(call, eager)
     if chosen is None and attention.expand is not None:
         inputs, rest = call.tensors[:count], call.tensors[count:]
@@ -420,7 +416,7 @@ DOT_PRODUCT = register_attention(
     ],
     reference=reference.dot_product,
     settings={"scale": 1.0},
-    backends=("cpu",),
+    backends=("cpu", "gpu"),
     # The sums of edge features times the weights.
     state=("THD",),
 )

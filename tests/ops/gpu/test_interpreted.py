@@ -24,8 +24,10 @@ gpu_schedule.LONGEST = gpu_schedule.LONGEST_OF_SMALL = 8
 gatv2._TARGET_PROGRAMS = 3
 torch.manual_seed(0)
 kind, name = sys.argv[1:]
-# The bipartite graph stands twice side by side.
-copies = 2 if name == "bipartite" else 1
+# The bipartite graph stands twice side by side, and its rows count as short.
+copies = 1
+if name == "bipartite":
+    copies, gpu_schedule._MANY, gpu_schedule._SHORT = 2, 1, 100
 graph = GRAPHS[name]().repeat(copies)
 heads, channels = 3, 5
 # On the bipartite graph the kernels project GATv2's edge features.
@@ -34,7 +36,8 @@ options = Settings(
     edge=name != "bipartite", edge_width=width, dropout=0.3, weights=True,
     targets="own" if name == "bipartite" else "shared",
     theta="head" if name == "bipartite" else "layer",
-    edge_weight=True, edge_bias=True, shared_edges=kind == "gat")
+    edge_weight=True, edge_bias=(kind, name) != ("gatv2", "self_loops"),
+    shared_edges=kind == "gat")
 inputs = make_inputs(kind, graph, heads, channels, torch.float32, options)
 seed = torch.randint(-(2**63), 2**63 - 1, (heads,))
 shape = (graph.num_dst, heads, channels)

@@ -39,6 +39,8 @@ _LARGEST_MAP = 2048
 _FEWEST_NODES = 1024
 _MOST_COLUMNS = 64
 _MOST_EDGE_FEATURES = 16
+# The same where they are not projected.
+_MOST_DOT_FEATURES = 256
 # Larger graphs are grouped with less memory, one side after the other.
 _MOST_GROUPED = 2**25
 _OLDEST_CAPABILITY = (8, 0)
@@ -127,6 +129,13 @@ def _attention_refusal(call: Call) -> str | None:
             f"{edge_map.size(2)} features per edge and {z.size(-1)} channels per head "
             "are too many to project them in the kernels"
         )
+    if call.op == "dot_product" and len(call.tensors) > 3:
+        edge_x = call.tensors[3]
+        if edge_x is not None and edge_x.size(-1) > _MOST_DOT_FEATURES:
+            return (
+                f"{edge_x.size(-1)} features per edge are more than "
+                f"{_MOST_DOT_FEATURES}"
+            )
     return None
 
 
@@ -204,7 +213,7 @@ def compile_ahead(
     stays in Triton's cache on disk.
 
     Args:
-        op: "gat" or "gatv2", with all that a step of such a layer needs; "dropout" of
+        op: An attention, with all that a step of such a layer needs; "dropout" of
             whole tensors; "aggregate", sparse features times weights; or "outer", the
             gradient of the weights of many models.
         heads: Heads of a model; for "outer" the rows of a weight.

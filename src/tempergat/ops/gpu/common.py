@@ -1,5 +1,6 @@
 # mypy: allow-untyped-calls, allow-untyped-decorators
 # mypy: disable-error-code="no-untyped-def, assignment"
+# ruff: noqa: RUF005 (Triton reads tuple + tuple, not the unpacking of tuples)
 """What the Triton kernels share: items, tiles of a row, dropout.
 
 Shapes in the kernels' comments: E edges of a step (BLOCK_E), H heads of a tile
@@ -98,17 +99,49 @@ def load_item(items_ptr, number):
 
 
 @triton.jit
-def load_work(items_ptr, number, num_items, own_rows, num_partials):
-    """`load_item` of a repeated graph: row and partial among all copies, and the copy.
+def load_work(items_ptr, num_items, own_rows, num_partials, COPIES: tl.constexpr):
+    """This program's item of a pass over the rows of all copies of a graph.
 
-    Items of one copy come after those of another; slots are those of one copy.
+    Returns:
+        The row among those of all copies, the first slot and the end, the partial
+        result among those of all copies, and the copy.
     """
-    copy = number // num_items
-    item = (number - copy * num_items).to(tl.int64)
-    row, start, end, partial = load_item(items_ptr, item)
-    copy = copy.to(tl.int64)
-    partial = tl.where(partial >= 0, partial + copy * num_partials, partial)
-    return row + copy * own_rows, start, end, partial, copy
+    number = tl.program_id(0)
+    copy = tl.full([], 0, tl.int64)
+    if COPIES:
+        copy = (number // num_items).to(tl.int64)
+        number = number % num_items
+    row, start, end, partial = load_item(items_ptr, number.to(tl.int64))
+    if COPIES:
+        row += copy * own_rows
+        partial = tl.where(partial >= 0, partial + copy * num_partials, partial)
+    return row, start, end, partial, copy
+
+
+@triton.jit
+def load_ends(other_ptr, first, end, BLOCK_E: tl.constexpr, UNROLL: tl.constexpr):
+    """The nodes at the other end of a step's edges, UNROLL times [E]."""
+    nodes = ()
+    for k in tl.static_range(UNROLL):
+        slots = first + k * BLOCK_E + tl.arange(0, BLOCK_E)
+        nodes = nodes + (tl.load(other_ptr + slots, mask=slots < end, other=0),)
+    return nodes
+
+
+@triton.jit
+def load_row(pointer, row, width, cell, inside):
+    """One row of a table, with a first dimension of 1."""
+    return tl.load(pointer + row * width + cell, mask=inside, other=0.0)[None]
+
+
+@triton.jit
+def store_row(out_ptr, part_ptr, x, row, partial, width, cell, inside):
+    """Writes the result of an item: of its row, or the partial one of a chunk."""
+    if partial >= 0:
+        tl.store(part_ptr + partial * width + cell, x, mask=inside)
+    else:
+        target = out_ptr + row * width + cell
+        tl.store(target, x.to(out_ptr.dtype.element_ty), mask=inside)
 
 
 @triton.jit
@@ -129,6 +162,17 @@ def store_item(item, row, start, end, partial, mask):
     tl.store(item + 1, start, mask=mask)
     tl.store(item + 2, end, mask=mask)
     tl.store(item + 3, partial, mask=mask)
+
+
+@triton.jit
+def widen(x):
+    """Half precision as float32; two of bfloat16 at a time."""
+    if x.dtype == tl.bfloat16:
+        return tl.inline_asm_elementwise(
+            "shl.b32 $0, $2, 16; and.b32 $1, $2, 0xffff0000;",
+            "=r,=r,r", [x], dtype=tl.float32, is_pure=True, pack=2,
+        )  # fmt: skip
+    return x.to(tl.float32)
 
 
 @triton.jit

@@ -31,7 +31,7 @@ def compile_kernels(request: CompileRequest, device: int) -> None:
         # Made once, before several threads ask for it.
         driver.active.get_current_device()
     with compile_only(device):
-        if request.op in ("gat", "gatv2"):
+        if request.op in ("gat", "gatv2", "dot_product"):
             _attend(request)
         else:
             _multiply_or_drop(request)
@@ -115,6 +115,10 @@ def _inputs(request: CompileRequest) -> tuple[Tensor | None, ...]:
     if request.op == "gat":
         edge_score = _empty(1, heads) if request.edge else None
         return z, att, att, None, edge_score, theta, None, None
+    if request.op == "dot_product":
+        # Features of edges, of any width, are left to the first call.
+        heat = None if theta is None else theta.expand(heads)
+        return z, z, z, None, None, heat, None, None
     edge = z[:1] if request.edge else None
     return z, z, att, edge, None, None, theta, None, None
 

@@ -18,12 +18,18 @@ from tempergat.ops.gpu.common import (
     contiguous_or_none,
     dropout_arguments,
     factors_of_edges,
+    load_row,
     load_work,
     logit_gradient,
+    store_row,
     tile_of_row,
 )
 from tempergat.ops.gpu.launch import divide_up, launch
-from tempergat.ops.gpu.schedule import Work, schedule, slots_by_source
+from tempergat.ops.gpu.schedule import (
+    Work,
+    schedule,
+    slots_by_source,
+)
 from tempergat.ops.gpu.scores import Vectors
 from tempergat.ops.gpu.softmax import add_edges, attend, store_softmax
 from tempergat.ops.gpu.sums import merge_sum, segment_sum, statistics
@@ -41,87 +47,81 @@ def _forward_kernel(
     z_ptr, score_src_ptr, score_dst_ptr, edge_score_ptr, edge_weight_ptr, edge_bias_ptr,
     items_ptr, other_ptr, position_ptr, edge_id_ptr,
     out_ptr, lse_ptr, logit_ptr, part_ptr, part_statistics_ptr, seed_ptr,
-    num_items, total_items, per_program, own_rows, other_rows, num_edges, edge_step,
-    num_partials, threshold, keep_scale, slope, num_heads,
+    num_items, own_rows, other_rows, num_edges, edge_step, num_partials,
+    threshold, keep_scale, slope, num_heads,
     KNOWN_HEADS: tl.constexpr, C: tl.constexpr,
     BLOCK_E: tl.constexpr, BLOCK_H: tl.constexpr, BLOCK_C: tl.constexpr,
     UNROLL: tl.constexpr, EXACT: tl.constexpr, SCORE_DST: tl.constexpr,
     EDGE: tl.constexpr, WEIGHT: tl.constexpr, BIAS: tl.constexpr, LOGIT: tl.constexpr,
-    DROPOUT: tl.constexpr,
+    DROPOUT: tl.constexpr, COPIES: tl.constexpr,
 ):  # fmt: skip
     H, heads, in_heads, cell, in_row = tile_of_row(
         num_heads, KNOWN_HEADS, C, BLOCK_H, BLOCK_C, EXACT
     )
-    first_item = tl.program_id(0) * per_program
-    last_item = tl.minimum(first_item + per_program, total_items)
-    for number in range(first_item, last_item):
-        row, start, end, partial, copy = load_work(
-            items_ptr, number, num_items, own_rows, num_partials
-        )
-        if SCORE_DST:
-            # [H]
-            score_i = tl.load(score_dst_ptr + row * H + heads, mask=in_heads, other=0.0)
-        max_logit = tl.full([BLOCK_E, BLOCK_H], -float("inf"), tl.float32)
-        denominator = tl.zeros([BLOCK_E, BLOCK_H], tl.float32)
-        weighted_sum = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
-        for s in range(start, end, BLOCK_E * UNROLL):
-            rows_j = ()
-            logits = ()
-            factors = ()
-            new_max = max_logit
-            for k in tl.static_range(UNROLL):
-                slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)  # [E]
-                valid = slots < end
-                j = tl.load(other_ptr + slots, mask=valid, other=0).to(tl.int64)
+    row, start, end, partial, copy = load_work(
+        items_ptr, num_items, own_rows, num_partials, COPIES
+    )
+    if SCORE_DST:
+        # [1, H]
+        score_i = load_row(score_dst_ptr, row, H, heads, in_heads)
+    max_logit = tl.full([BLOCK_E, BLOCK_H], -float("inf"), tl.float32)
+    denominator = tl.zeros([BLOCK_E, BLOCK_H], tl.float32)
+    weighted_sum = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
+    for s in range(start, end, BLOCK_E * UNROLL):
+        rows_j = ()
+        logits = ()
+        factors = ()
+        new_max = max_logit
+        for k in tl.static_range(UNROLL):
+            slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)  # [E]
+            valid = slots < end
+            j = tl.load(other_ptr + slots, mask=valid, other=0).to(tl.int64)
+            if COPIES:
                 j += copy * other_rows
-                z = tl.load(  # [E, H, C]
-                    z_ptr + j[:, None, None] * (H * C) + cell[None],
-                    mask=valid[:, None, None] & in_row[None], other=0.0,
-                )  # fmt: skip
-                rows_j = rows_j + (z,)
-                valid_head = valid[:, None] & in_heads[None, :]
-                u = tl.load(  # [E, H]
-                    score_src_ptr + j[:, None] * H + heads[None, :],
-                    mask=valid_head, other=-float("inf"),
-                )  # fmt: skip
-                if SCORE_DST:
-                    u += score_i[None, :]
-                place = slots.to(tl.int64)
-                if EDGE or WEIGHT or BIAS or LOGIT:
-                    place = tl.load(position_ptr + slots, mask=valid, other=0).to(
-                        tl.int64
-                    )
-                edge_cell = (place + copy * edge_step)[:, None] * H + heads[None, :]
-                if EDGE:
-                    u += tl.load(edge_score_ptr + edge_cell, mask=valid_head, other=0.0)
-                logit = tl.where(u > 0, u, u * slope)  # e_ij, [E, H]
-                if BIAS:
-                    bias = tl.load(
-                        edge_bias_ptr + edge_cell, mask=valid_head, other=0.0
-                    )
-                    logit += bias
-                if LOGIT:
-                    target = (place + copy * num_edges)[:, None] * H + heads[None, :]
-                    tl.store(logit_ptr + target, logit, mask=valid_head)
-                logit = tl.where(valid[:, None], logit, -float("inf"))
-                logits = logits + (logit,)
-                new_max = tl.maximum(new_max, logit)
-                if DROPOUT or WEIGHT:
-                    factor, keep = factors_of_edges(
-                        edge_id_ptr, edge_weight_ptr, slots, valid,
-                        place + copy * edge_step, seed_ptr, heads, in_heads, H, copy,
-                        threshold, keep_scale, DROPOUT, WEIGHT,
-                    )  # fmt: skip
-                    factors = factors + (factor,)
-            max_logit, denominator, weighted_sum = add_edges(
-                max_logit, denominator, weighted_sum, new_max, logits, rows_j, factors,
-                UNROLL, DROPOUT or WEIGHT,
+            z = tl.load(  # [E, H, C]
+                z_ptr + j[:, None, None] * (H * C) + cell[None],
+                mask=valid[:, None, None] & in_row[None], other=0.0,
             )  # fmt: skip
-        store_softmax(
-            max_logit, denominator, weighted_sum, end > start, row, partial,
-            heads, in_heads, cell, in_row,
-            out_ptr, lse_ptr, part_ptr, part_statistics_ptr, H, C,
+            rows_j = rows_j + (z,)
+            valid_head = valid[:, None] & in_heads[None, :]
+            u = tl.load(  # [E, H]
+                score_src_ptr + j[:, None] * H + heads[None, :],
+                mask=valid_head, other=-float("inf"),
+            )  # fmt: skip
+            if SCORE_DST:
+                u += score_i
+            place = slots.to(tl.int64)
+            if EDGE or WEIGHT or BIAS or LOGIT:
+                place = tl.load(position_ptr + slots, mask=valid, other=0).to(tl.int64)
+            edge_cell = (place + copy * edge_step)[:, None] * H + heads[None, :]
+            if EDGE:
+                u += tl.load(edge_score_ptr + edge_cell, mask=valid_head, other=0.0)
+            logit = tl.where(u > 0, u, u * slope)  # e_ij, [E, H]
+            if BIAS:
+                bias = tl.load(edge_bias_ptr + edge_cell, mask=valid_head, other=0.0)
+                logit += bias
+            if LOGIT:
+                target = (place + copy * num_edges)[:, None] * H + heads[None, :]
+                tl.store(logit_ptr + target, logit, mask=valid_head)
+            logit = tl.where(valid[:, None], logit, -float("inf"))
+            logits = logits + (logit,)
+            new_max = tl.maximum(new_max, logit)
+            if DROPOUT or WEIGHT:
+                factor, _keep = factors_of_edges(
+                    edge_id_ptr, edge_weight_ptr, slots, valid,
+                    place + copy * edge_step, seed_ptr, heads, in_heads, H, copy,
+                    threshold, keep_scale, DROPOUT, WEIGHT,
+                )  # fmt: skip
+                factors = factors + (factor,)
+        max_logit, denominator, weighted_sum = add_edges(
+            max_logit, denominator, weighted_sum, new_max, logits, rows_j, factors,
+            UNROLL, DROPOUT or WEIGHT,
         )  # fmt: skip
+    store_softmax(
+        max_logit, denominator, weighted_sum, end > start, row, partial,
+        heads, in_heads, cell, in_row,
+        out_ptr, lse_ptr, part_ptr, part_statistics_ptr, H, C,
+    )  # fmt: skip
 
 
 def forward(call: Forward) -> tuple[Tensor, ...]:
@@ -151,7 +151,7 @@ def forward(call: Forward) -> tuple[Tensor, ...]:
 def statistics_options(saved: Saved) -> dict[str, Any]:
     """The arguments of `sums.statistics` for this attention."""
     score_dst = None if saved.inputs[2] is None else saved.state[1]
-    return {"score": score_dst}
+    return {"score": score_dst, "split_lse": True}
 
 
 @triton.jit(do_not_specialize=[*Work._fields, "threshold", "num_heads"])
@@ -160,123 +160,109 @@ def _backward_kernel(
     edge_weight_ptr, edge_bias_ptr, items_ptr, other_ptr, position_ptr, edge_id_ptr,
     dz_ptr, dscore_ptr, du_ptr, dedge_weight_ptr, dedge_bias_ptr, part_ptr,
     part_score_ptr, seed_ptr,
-    num_items, total_items, per_program, own_rows, other_rows, num_edges, edge_step,
-    num_partials, threshold, keep_scale, slope, num_heads,
+    num_items, own_rows, other_rows, num_edges, edge_step, num_partials,
+    threshold, keep_scale, slope, num_heads,
     KNOWN_HEADS: tl.constexpr, C: tl.constexpr,
     BLOCK_E: tl.constexpr, BLOCK_H: tl.constexpr, BLOCK_C: tl.constexpr,
     UNROLL: tl.constexpr, EXACT: tl.constexpr, SCORE_DST: tl.constexpr,
     EDGE: tl.constexpr, WEIGHT: tl.constexpr, BIAS: tl.constexpr,
     DWEIGHT: tl.constexpr, DROPOUT: tl.constexpr,
+    COPIES: tl.constexpr,
 ):  # fmt: skip
     H, heads, in_heads, cell, in_row = tile_of_row(
         num_heads, KNOWN_HEADS, C, BLOCK_H, BLOCK_C, EXACT
     )
     COLUMNS: tl.constexpr = 4 if SCORE_DST else 3
-    first_item = tl.program_id(0) * per_program
-    last_item = tl.minimum(first_item + per_program, total_items)
-    for number in range(first_item, last_item):
-        row, start, end, partial, copy = load_work(
-            items_ptr, number, num_items, own_rows, num_partials
-        )
-        # z_j, [H, C]
-        z = tl.load(z_ptr + row * (H * C) + cell, mask=in_row, other=0.0).to(tl.float32)
-        # [H]
-        score_j = tl.load(score_src_ptr + row * H + heads, mask=in_heads, other=0.0)
-        # sum over i of beta_ij dout_i, [E, H, C]
-        dz = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
-        # sum over i of du_ij, [E, H]
-        dscore = tl.zeros([BLOCK_E, BLOCK_H], tl.float32)
-        for s in range(start, end, BLOCK_E * UNROLL):
-            targets = ()
-            rows_i = ()
-            for k in tl.static_range(UNROLL):
-                slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)
-                valid = slots < end
-                i = tl.load(other_ptr + slots, mask=valid, other=0).to(tl.int64)
+    row, start, end, partial, copy = load_work(
+        items_ptr, num_items, own_rows, num_partials, COPIES
+    )
+    # z_j, [1, H, C], and its score, [1, H]
+    z = load_row(z_ptr, row, H * C, cell, in_row).to(tl.float32)
+    score_j = load_row(score_src_ptr, row, H, heads, in_heads)
+    # sum over i of beta_ij dout_i, [E, H, C]
+    dz = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
+    # sum over i of du_ij, [E, H]
+    dscore = tl.zeros([BLOCK_E, BLOCK_H], tl.float32)
+    for s in range(start, end, BLOCK_E * UNROLL):
+        targets = ()
+        rows_i = ()
+        for k in tl.static_range(UNROLL):
+            slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)
+            valid = slots < end
+            i = tl.load(other_ptr + slots, mask=valid, other=0).to(tl.int64)
+            if COPIES:
                 i += copy * other_rows
-                dout = tl.load(  # dout_i, [E, H, C]
-                    dout_ptr + i[:, None, None] * (H * C) + cell[None],
-                    mask=valid[:, None, None] & in_row[None], other=0.0,
+            dout = tl.load(  # dout_i, [E, H, C]
+                dout_ptr + i[:, None, None] * (H * C) + cell[None],
+                mask=valid[:, None, None] & in_row[None], other=0.0,
+            )  # fmt: skip
+            targets = targets + (i,)
+            rows_i = rows_i + (dout,)
+        # Stored after the last load: a load cannot be moved before a store.
+        du_cells = ()
+        dus = ()
+        for k in tl.static_range(UNROLL):
+            slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)
+            valid = slots < end
+            i = targets[k]
+            dout = rows_i[k].to(tl.float32)
+            valid_head = valid[:, None] & in_heads[None, :]
+            place = slots.to(tl.int64)
+            if EDGE or WEIGHT or BIAS or DWEIGHT:
+                place = tl.load(position_ptr + slots, mask=valid, other=0).to(tl.int64)
+            # Where the edge's inputs are, and its results.
+            edge_cell = (place + copy * edge_step)[:, None] * H + heads[None, :]
+            own_cell = (place + copy * num_edges)[:, None] * H + heads[None, :]
+            column = statistics_ptr + i[:, None] * (COLUMNS * H) + heads[None, :]
+            # Past the end of the row the weight is exp(-inf) = 0.
+            max_logit = tl.load(column, mask=valid_head, other=float("inf"))
+            log_sum = tl.load(column + H, mask=valid_head, other=0.0)
+            delta = tl.load(column + 2 * H, mask=valid_head, other=0.0)
+            u = tl.zeros([BLOCK_E, BLOCK_H], tl.float32) + score_j
+            if SCORE_DST:
+                u += tl.load(column + 3 * H, mask=valid_head, other=0.0)
+            if EDGE:
+                u += tl.load(edge_score_ptr + edge_cell, mask=valid_head, other=0.0)
+            logit = tl.where(u > 0, u, u * slope)
+            if BIAS:
+                bias = tl.load(edge_bias_ptr + edge_cell, mask=valid_head, other=0.0)
+                logit += bias
+            alpha = tl.exp(logit - max_logit - log_sum)  # [E, H]
+            weight = alpha
+            dalpha = tl.sum(dout * z, axis=2)  # [E, H]
+            if DWEIGHT:
+                dalpha += tl.load(dweight_ptr + own_cell, mask=valid_head, other=0.0)
+            if DROPOUT or WEIGHT:
+                factor, keep = factors_of_edges(
+                    edge_id_ptr, edge_weight_ptr, slots, valid,
+                    place + copy * edge_step, seed_ptr, heads, in_heads, H, copy,
+                    threshold, keep_scale, DROPOUT, WEIGHT,
                 )  # fmt: skip
-                targets = targets + (i,)
-                rows_i = rows_i + (dout,)
-            # Stored after the last load: a load cannot be moved before a store.
-            du_cells = ()
-            dus = ()
-            for k in tl.static_range(UNROLL):
-                slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)
-                valid = slots < end
-                i = targets[k]
-                dout = rows_i[k].to(tl.float32)
-                valid_head = valid[:, None] & in_heads[None, :]
-                place = slots.to(tl.int64)
-                if EDGE or WEIGHT or BIAS or DWEIGHT:
-                    place = tl.load(position_ptr + slots, mask=valid, other=0).to(
-                        tl.int64
-                    )
-                # Where the edge's inputs are, and its results.
-                edge_cell = (place + copy * edge_step)[:, None] * H + heads[None, :]
-                own_cell = (place + copy * num_edges)[:, None] * H + heads[None, :]
-                column = statistics_ptr + i[:, None] * (COLUMNS * H) + heads[None, :]
-                # Past the end of the row the weight is exp(-inf) = 0.
-                max_logit = tl.load(column, mask=valid_head, other=float("inf"))
-                log_sum = tl.load(column + H, mask=valid_head, other=0.0)
-                delta = tl.load(column + 2 * H, mask=valid_head, other=0.0)
-                u = tl.zeros([BLOCK_E, BLOCK_H], tl.float32) + score_j[None, :]
-                if SCORE_DST:
-                    u += tl.load(column + 3 * H, mask=valid_head, other=0.0)
-                if EDGE:
-                    u += tl.load(edge_score_ptr + edge_cell, mask=valid_head, other=0.0)
-                logit = tl.where(u > 0, u, u * slope)
-                if BIAS:
-                    bias = tl.load(
-                        edge_bias_ptr + edge_cell, mask=valid_head, other=0.0
-                    )
-                    logit += bias
-                alpha = tl.exp(logit - max_logit - log_sum)  # [E, H]
-                weight = alpha
-                dalpha = tl.sum(dout * z[None], axis=2)  # [E, H]
-                if DWEIGHT:
-                    dalpha += tl.load(
-                        dweight_ptr + own_cell, mask=valid_head, other=0.0
-                    )
-                if DROPOUT or WEIGHT:
-                    factor, keep = factors_of_edges(
-                        edge_id_ptr, edge_weight_ptr, slots, valid,
-                        place + copy * edge_step, seed_ptr, heads, in_heads, H, copy,
-                        threshold, keep_scale, DROPOUT, WEIGHT,
-                    )  # fmt: skip
-                    if WEIGHT:
-                        dweight = alpha * keep * dalpha
-                        tl.store(dedge_weight_ptr + own_cell, dweight, mask=valid_head)
-                    weight *= factor
-                    dalpha *= factor
-                dlogit = logit_gradient(alpha, dalpha, delta, log_sum)  # [E, H]
-                if BIAS:
-                    tl.store(dedge_bias_ptr + own_cell, dlogit, mask=valid_head)
-                du = tl.where(u > 0, dlogit, dlogit * slope)
-                if EDGE:
-                    du_cells = du_cells + (own_cell,)
-                else:
-                    du_row = slots.to(tl.int64) + copy * num_edges
-                    du_cells = du_cells + (du_row[:, None] * H + heads[None],)
-                dus = dus + (du,)
-                dscore += du
-                dz += weight[:, :, None] * dout
-            for k in tl.static_range(UNROLL):
-                valid = s + k * BLOCK_E + tl.arange(0, BLOCK_E) < end
-                valid_head = valid[:, None] & in_heads[None, :]
-                tl.store(du_ptr + du_cells[k], dus[k], mask=valid_head)
+                if WEIGHT:
+                    dweight = alpha * keep * dalpha
+                    tl.store(dedge_weight_ptr + own_cell, dweight, mask=valid_head)
+                weight *= factor
+                dalpha *= factor
+            dlogit = logit_gradient(alpha, dalpha, delta, log_sum)  # [E, H]
+            if BIAS:
+                tl.store(dedge_bias_ptr + own_cell, dlogit, mask=valid_head)
+            du = tl.where(u > 0, dlogit, dlogit * slope)
+            if EDGE:
+                du_cells = du_cells + (own_cell,)
+            else:
+                du_row = slots.to(tl.int64) + copy * num_edges
+                du_cells = du_cells + (du_row[:, None] * H + heads[None],)
+            dus = dus + (du,)
+            dscore += du
+            dz += weight[:, :, None] * dout
+        for k in tl.static_range(UNROLL):
+            valid = s + k * BLOCK_E + tl.arange(0, BLOCK_E) < end
+            valid_head = valid[:, None] & in_heads[None, :]
+            tl.store(du_ptr + du_cells[k], dus[k], mask=valid_head)
 
-        dz = tl.sum(dz, axis=0)
-        dscore = tl.sum(dscore, axis=0)
-        if partial >= 0:
-            tl.store(part_ptr + partial * (H * C) + cell, dz, mask=in_row)
-            tl.store(part_score_ptr + partial * H + heads, dscore, mask=in_heads)
-        else:
-            result = dz.to(dz_ptr.dtype.element_ty)
-            tl.store(dz_ptr + row * (H * C) + cell, result, mask=in_row)
-            tl.store(dscore_ptr + row * H + heads, dscore, mask=in_heads)
+    dz, dscore = tl.sum(dz, axis=0), tl.sum(dscore, axis=0)
+    store_row(dz_ptr, part_ptr, dz, row, partial, H * C, cell, in_row)
+    store_row(dscore_ptr, part_score_ptr, dscore, row, partial, H, heads, in_heads)
 
 
 def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
@@ -351,7 +337,7 @@ def _edge_gradients(
     part_score = plan.new_partials(dscore_src, heads, copies=copies)
     launch(
         _backward_kernel,
-        (work.programs, divide_up(heads, tile.heads)),
+        (copies * work.num_items, divide_up(heads, tile.heads)),
         (
             dout, dweights, z, score_src, table, *given, plan.items, *by_source[1:],
             dz, dscore_src, du, dedge_weight, dedge_bias, part, part_score,
@@ -362,7 +348,7 @@ def _edge_gradients(
         ),
         (
             *tile.constants(heads, channels), has_dst, *[x is not None for x in given],
-            dweights is not None, dropout.on,
+            dweights is not None, dropout.on, copies > 1,
         ),
         tile.warps,
     )  # fmt: skip
@@ -374,6 +360,8 @@ def _edge_gradients(
             index, via = slots_by_source(by_target, by_source)
         target_plan = schedule(by_target.pointer)
         target_work = target_plan.work(by_target, 0, copies, ())
-        dscore_dst = segment_sum(target_plan, target_work, index, du, via=via)
+        dscore_dst = segment_sum(
+            target_plan, target_work, index, du, via=via, copies=copies
+        )
     dedge_score = absent if edge_score is None else du
     return dz, dscore_src, dscore_dst, dedge_score, dedge_weight, dedge_bias

@@ -61,7 +61,7 @@ def _backward_rows_kernel(
     dlogit_ptr, dx_ptr, statistics_ptr, part_ptr, num_rows, num_heads,
     KNOWN_HEADS: tl.constexpr, C: tl.constexpr, BLOCK_R: tl.constexpr,
     BLOCK_H: tl.constexpr, BLOCK_C: tl.constexpr, EXACT: tl.constexpr,
-    SCORE: tl.constexpr, DSUMS: tl.constexpr,
+    SCORE: tl.constexpr, SPLIT_LSE: tl.constexpr, DSUMS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):  # fmt: skip
     H, heads, in_heads, cell, in_row = tile_of_row(
@@ -88,8 +88,9 @@ def _backward_rows_kernel(
         delta = tl.sum(dx * x, axis=2)  # [R, H]
         here = (rows < num_rows)[:, None] & in_heads[None, :]
         store_statistics(
-            delta, rows, here, heads, lse_ptr, score_ptr, statistics_ptr, H, SCORE
-        )
+            delta, rows, here, heads, lse_ptr, score_ptr, statistics_ptr, H,
+            SCORE, SPLIT_LSE,
+        )  # fmt: skip
     tl.store(part_ptr + program * (H * C) + cell, dout_sum, mask=in_row)
 
 
@@ -154,6 +155,8 @@ def backward_of_rows(
     x: Tensor,
     lse: Tensor,
     score: Tensor | None,
+    *,
+    split_lse: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """`backward` and `sums.statistics` in one pass, with sums over all rows.
 
@@ -164,6 +167,7 @@ def backward_of_rows(
         x: Attention's output, [rows, H, C].
         lse: Its log-sum-exp.
         score: The score of each target that `sums.statistics` keeps, or None.
+        split_lse: Whether the table has the two numbers of ``lse``, or their sum.
 
     Returns:
         The gradients of logit and x, the table of `sums.statistics`, and partial sums
@@ -173,7 +177,7 @@ def backward_of_rows(
     rows, heads, channels = x.shape
     dsums = None if dsums is None else dsums.contiguous()
     dlogit, dx = torch.empty_like(logit), torch.empty_like(x)
-    columns = 3 + (score is not None)
+    columns = 2 + split_lse + (score is not None)
     table = lse.new_empty(rows, columns, heads)
     block, tiles, constants = rows_tile(x)
     programs = min(divide_up(rows, block), _PROGRAMS)
@@ -183,7 +187,7 @@ def backward_of_rows(
         (programs, tiles),
         (dout, dsums, logit, x, lse, score, dlogit, dx, table, part),
         (rows, heads),
-        (*constants, score is not None, dsums is not None, BLOCK),
+        (*constants, score is not None, split_lse, dsums is not None, BLOCK),
         warps=4,
     )
     return dlogit, dx, table, part

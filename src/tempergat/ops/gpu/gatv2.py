@@ -21,9 +21,12 @@ from tempergat.ops.gpu.common import (
     contiguous_or_none,
     dropout_arguments,
     factors_of_edges,
+    load_item,
+    load_row,
     load_work,
-    logit_gradient,
+    store_row,
     tile_of_row,
+    widen,
 )
 from tempergat.ops.gpu.gatv2_edge_features import (
     add_projected,
@@ -37,7 +40,7 @@ from tempergat.ops.gpu.gatv2_edge_features import (
     zero_map,
 )
 from tempergat.ops.gpu.gatv2_forward import forward as forward
-from tempergat.ops.gpu.gatv2_forward import tile_of, widen
+from tempergat.ops.gpu.gatv2_forward import tile_of
 from tempergat.ops.gpu.launch import divide_up, launch
 from tempergat.ops.gpu.schedule import Work, schedule
 from tempergat.ops.gpu.scores import divide, divide_backward
@@ -61,27 +64,26 @@ def _backward_tile(z: Tensor) -> tuple[Tile, int]:
 
 
 @triton.jit
-def _load_end(other_ptr, first, end, BLOCK_E: tl.constexpr):
+def _load_end(other_ptr, slots, end):
     """The nodes at the other end of a group of edges; the last is repeated, [E]."""
-    slots = tl.minimum(first + tl.arange(0, BLOCK_E), end - 1)
-    return tl.load(other_ptr + slots).to(tl.int64)
+    return tl.load(other_ptr + tl.minimum(slots, end - 1)).to(tl.int64)
 
 
-@triton.jit(do_not_specialize=[*Work._fields, "threshold", "num_heads"])
+@triton.jit(do_not_specialize=[*Work._fields, "total_items", "threshold", "num_heads"])
 def _target_kernel(
     dout_ptr, dweight_ptr, z_src_ptr, z_dst_ptr, att_ptr, edge_ptr,
     edge_x_ptr, edge_map_ptr, edge_weight_ptr, edge_bias_ptr, statistics_ptr,
     items_ptr, other_ptr, position_ptr, edge_id_ptr,
     dz_dst_ptr, datt_ptr, dedge_ptr, dedge_x_ptr, dedge_map_ptr, dedge_weight_ptr,
     dedge_bias_ptr, part_ptr, seed_ptr,
-    num_items, total_items, per_program, own_rows, other_rows, num_edges, edge_step,
-    num_partials, threshold, keep_scale, slope, num_heads,
+    num_items, own_rows, other_rows, num_edges, edge_step, num_partials,
+    total_items, threshold, keep_scale, slope, num_heads,
     KNOWN_HEADS: tl.constexpr, C: tl.constexpr,
     BLOCK_E: tl.constexpr, BLOCK_H: tl.constexpr, BLOCK_C: tl.constexpr,
     UNROLL: tl.constexpr, EXACT: tl.constexpr, EDGE: tl.constexpr,
     D: tl.constexpr, WEIGHT: tl.constexpr, BIAS: tl.constexpr,
     DWEIGHT: tl.constexpr, DROPOUT: tl.constexpr, STAGES: tl.constexpr,
-    DEDGE_X: tl.constexpr,
+    DEDGE_X: tl.constexpr, COPIES: tl.constexpr,
 ):  # fmt: skip
     H, heads, in_heads, cell, in_row = tile_of_row(
         num_heads, KNOWN_HEADS, C, BLOCK_H, BLOCK_C, EXACT
@@ -96,24 +98,28 @@ def _target_kernel(
     program = tl.program_id(0)
     for number in range(program, total_items, tl.num_programs(0)):
         # Not loaded one item early: Triton 3.6 loses `start` between iterations then.
-        row, start, end, partial, copy = load_work(
-            items_ptr, number, num_items, own_rows, num_partials
-        )
+        copy = tl.full([], 0, tl.int64)
+        if COPIES:
+            copy = (number // num_items).to(tl.int64)
+        row, start, end, partial = load_item(items_ptr, number - copy * num_items)
+        row += copy * own_rows
         row_cell = row * (H * C) + cell
         # [H, C]
         z_i = tl.load(z_dst_ptr + row_cell, mask=in_row, other=0.0).to(tl.float32)
         dout = tl.load(dout_ptr + row_cell, mask=in_row, other=0.0).to(tl.float32)
-        column = statistics_ptr + row * (3 * H) + heads
-        max_logit = tl.load(column, mask=in_heads, other=float("inf"))  # [H]
-        log_sum = tl.load(column + H, mask=in_heads, other=0.0)
-        delta = tl.load(column + 2 * H, mask=in_heads, other=0.0)
+        column = statistics_ptr + row * (2 * H) + heads
+        lse = tl.load(column, mask=in_heads, other=float("inf"))  # [H]
+        delta = tl.load(column + H, mask=in_heads, other=0.0)
         # sum over j of dlogit leaky'(v), [E, H, C]
         dv = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
         for s in tl.range(start, end, BLOCK_E * UNROLL, num_stages=STAGES):
             rows_j = ()
             for k in tl.static_range(UNROLL):
-                j = _load_end(other_ptr, s + k * BLOCK_E, end, BLOCK_E)
-                other_row = (j + copy * other_rows)[:, None, None] * (H * C)
+                slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)
+                j = _load_end(other_ptr, slots, end)
+                if COPIES:
+                    j += copy * other_rows
+                other_row = j[:, None, None] * (H * C)
                 # [E, H, C]
                 z = tl.load(z_cells + other_row, mask=in_row[None], other=0.0)
                 rows_j = rows_j + (z,)
@@ -145,7 +151,7 @@ def _target_kernel(
                 if BIAS:
                     bias = edge_bias_ptr + of_edge[:, None] * H + heads[None, :]
                     logit += tl.load(bias, mask=valid_head, other=0.0)
-                alpha = tl.exp(logit - max_logit[None, :] - log_sum[None, :])
+                alpha = tl.exp(logit - lse[None, :])
                 alpha = tl.where(valid[:, None], alpha, 0.0)
                 dalpha = tl.sum(z * dout[None], axis=2)
                 if DWEIGHT:
@@ -160,8 +166,7 @@ def _target_kernel(
                         dweight = alpha * keep * dalpha
                         tl.store(dedge_weight_ptr + own_head, dweight, mask=valid_head)
                     dalpha *= factor
-                # [E, H]
-                dlogit = logit_gradient(alpha, dalpha, delta[None, :], log_sum[None, :])
+                dlogit = alpha * (dalpha - delta[None, :])  # [E, H]
                 if BIAS:
                     tl.store(dedge_bias_ptr + own_head, dlogit, mask=valid_head)
                 dlogit_wide = dlogit[:, :, None]
@@ -185,6 +190,7 @@ def _target_kernel(
                 datt += dlogit_wide * leaky_v
         dz = tl.sum(dv, axis=0) * att
         if partial >= 0:
+            partial += copy * num_partials
             tl.store(part_ptr + partial * (H * C) + cell, dz, mask=in_row)
         else:
             tl.store(
@@ -203,13 +209,14 @@ def _source_kernel(
     edge_x_ptr, edge_map_ptr, edge_weight_ptr, edge_bias_ptr, statistics_ptr,
     items_ptr, other_ptr, position_ptr, edge_id_ptr,
     dz_src_ptr, part_ptr, seed_ptr,
-    num_items, total_items, per_program, own_rows, other_rows, num_edges, edge_step,
-    num_partials, threshold, keep_scale, slope, num_heads,
+    num_items, own_rows, other_rows, num_edges, edge_step, num_partials,
+    threshold, keep_scale, slope, num_heads,
     KNOWN_HEADS: tl.constexpr, C: tl.constexpr,
     BLOCK_E: tl.constexpr, BLOCK_H: tl.constexpr, BLOCK_C: tl.constexpr,
     UNROLL: tl.constexpr, EXACT: tl.constexpr, EDGE: tl.constexpr,
     D: tl.constexpr, WEIGHT: tl.constexpr, BIAS: tl.constexpr,
     DWEIGHT: tl.constexpr, DROPOUT: tl.constexpr, STAGES: tl.constexpr,
+    COPIES: tl.constexpr,
 ):  # fmt: skip
     H, heads, in_heads, cell, in_row = tile_of_row(
         num_heads, KNOWN_HEADS, C, BLOCK_H, BLOCK_C, EXACT
@@ -218,91 +225,82 @@ def _source_kernel(
     att_below = att * slope
     if D:
         edge_map = load_map(edge_map_ptr, cell, in_row, H * C, D)
-    z_cells, dout_cells = (z_dst_ptr + cell)[None], (dout_ptr + cell)[None]
-    statistics_cells = (statistics_ptr + heads)[None]
-    first_item = tl.program_id(0) * per_program
-    last_item = tl.minimum(first_item + per_program, total_items)
-    for number in range(first_item, last_item):
-        row, start, end, partial, copy = load_work(
-            items_ptr, number, num_items, own_rows, num_partials
-        )
-        row_cell = row * (H * C) + cell
-        # [H, C]
-        z_j = tl.load(z_src_ptr + row_cell, mask=in_row, other=0.0).to(tl.float32)
-        dz = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)  # [E, H, C]
-        for s in tl.range(start, end, BLOCK_E * UNROLL, num_stages=STAGES):
-            rows_i = ()
-            for k in tl.static_range(UNROLL):
-                i = _load_end(other_ptr, s + k * BLOCK_E, end, BLOCK_E)
-                i += copy * other_rows
-                column = statistics_cells + i[:, None] * (3 * H)
-                # [E, H]
-                max_logit = tl.load(column, mask=in_heads[None], other=float("inf"))
-                log_sum = tl.load(column + H, mask=in_heads[None], other=0.0)
-                delta = tl.load(column + 2 * H, mask=in_heads[None], other=0.0)
-                other_row = i[:, None, None] * (H * C)
-                # z_i, [E, H, C]
-                z = tl.load(z_cells + other_row, mask=in_row[None], other=0.0)
-                # dout_i, [E, H, C]
-                dout = tl.load(dout_cells + other_row, mask=in_row[None], other=0.0)
-                rows_i = rows_i + ((z, dout, max_logit, log_sum, delta),)
-            for k in tl.static_range(UNROLL):
-                slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)
-                valid = slots < end
-                inside = valid[:, None, None] & in_row[None]
-                valid_head = valid[:, None] & in_heads[None, :]
-                v = widen(rows_i[k][0]) + z_j[None]
-                dout = widen(rows_i[k][1])
-                # Past the end of the row the weight is exp(-inf) = 0.
-                max_logit = tl.where(valid[:, None], rows_i[k][2], float("inf"))
-                log_sum, delta = rows_i[k][3], rows_i[k][4]
-                place = slots.to(tl.int64)
-                if EDGE or D or WEIGHT or BIAS or DWEIGHT:
-                    place = tl.load(position_ptr + slots, mask=valid, other=0).to(
-                        tl.int64
-                    )
-                of_edge = place + copy * edge_step
-                if EDGE:
-                    edge_cell = of_edge[:, None, None] * (H * C) + cell[None]
-                    edge = tl.load(edge_ptr + edge_cell, mask=inside, other=0.0)
-                    v += edge.to(tl.float32)
-                if D:
-                    x = load_features(edge_x_ptr, of_edge, valid, D)
-                    v = add_projected(v, x, edge_map, D)
-                # leaky'(v) att, [E, H, C]
-                slope_att = tl.where(v > 0, att[None], att_below[None])
-                logit = tl.sum(v * slope_att, axis=2)  # [E, H]
-                if BIAS:
-                    bias = edge_bias_ptr + of_edge[:, None] * H + heads[None, :]
-                    logit += tl.load(bias, mask=valid_head, other=0.0)
-                alpha = tl.exp(logit - max_logit - log_sum)
-                dalpha = tl.sum(dout * z_j[None], axis=2)  # [E, H]
-                weight = alpha
-                if DWEIGHT:
-                    own = (place + copy * num_edges)[:, None] * H + heads[None, :]
-                    dalpha += tl.load(dweight_ptr + own, mask=valid_head, other=0.0)
-                if DROPOUT or WEIGHT:
-                    factor, keep = factors_of_edges(
-                        edge_id_ptr, edge_weight_ptr, slots, valid, of_edge, seed_ptr,
-                        heads, in_heads, H, copy, threshold, keep_scale,
-                        DROPOUT, WEIGHT,
-                    )  # fmt: skip
-                    weight *= factor
-                    dalpha *= factor
-                dlogit = logit_gradient(alpha, dalpha, delta, log_sum)
-                dz += weight[:, :, None] * dout
-                dz += dlogit[:, :, None] * slope_att
-        dz = tl.sum(dz, axis=0)
-        if partial >= 0:
-            tl.store(part_ptr + partial * (H * C) + cell, dz, mask=in_row)
-        else:
-            result = dz.to(dz_src_ptr.dtype.element_ty)
-            tl.store(dz_src_ptr + row_cell, result, mask=in_row)
+    row, start, end, partial, copy = load_work(
+        items_ptr, num_items, own_rows, num_partials, COPIES
+    )
+    first = copy * other_rows
+    z_cells = (z_dst_ptr + first * (H * C) + cell)[None]
+    dout_cells = (dout_ptr + first * (H * C) + cell)[None]
+    statistics_cells = (statistics_ptr + first * (2 * H) + heads)[None]
+    # [1, H, C]
+    z_j = load_row(z_src_ptr, row, H * C, cell, in_row).to(tl.float32)
+    dz = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)  # [E, H, C]
+    for s in tl.range(start, end, BLOCK_E * UNROLL, num_stages=STAGES):
+        rows_i = ()
+        for k in tl.static_range(UNROLL):
+            slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)
+            i = _load_end(other_ptr, slots, end)
+            column = statistics_cells + i[:, None] * (2 * H)
+            # [E, H]
+            lse = tl.load(column, mask=in_heads[None], other=float("inf"))
+            delta = tl.load(column + H, mask=in_heads[None], other=0.0)
+            other_row = i[:, None, None] * (H * C)
+            # z_i, [E, H, C]
+            z = tl.load(z_cells + other_row, mask=in_row[None], other=0.0)
+            # dout_i, [E, H, C]
+            dout = tl.load(dout_cells + other_row, mask=in_row[None], other=0.0)
+            rows_i = rows_i + ((z, dout, lse, delta),)
+        for k in tl.static_range(UNROLL):
+            slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)
+            valid = slots < end
+            in_table = valid[:, None, None] & in_row[None]
+            valid_head = valid[:, None] & in_heads[None, :]
+            v = widen(rows_i[k][0]) + z_j
+            dout = widen(rows_i[k][1])
+            # Past the end of the row the weight is exp(-inf) = 0.
+            lse = tl.where(valid[:, None], rows_i[k][2], float("inf"))
+            delta = rows_i[k][3]
+            place = slots.to(tl.int64)
+            if EDGE or D or WEIGHT or BIAS or DWEIGHT:
+                place = tl.load(position_ptr + slots, mask=valid, other=0).to(tl.int64)
+            of_edge = place + copy * edge_step
+            if EDGE:
+                edge_cell = of_edge[:, None, None] * (H * C) + cell[None]
+                edge = tl.load(edge_ptr + edge_cell, mask=in_table, other=0.0)
+                v += edge.to(tl.float32)
+            if D:
+                x = load_features(edge_x_ptr, of_edge, valid, D)
+                v = add_projected(v, x, edge_map, D)
+            # leaky'(v) att, [E, H, C]
+            slope_att = tl.where(v > 0, att[None], att_below[None])
+            logit = tl.sum(v * slope_att, axis=2)  # [E, H]
+            if BIAS:
+                bias = edge_bias_ptr + of_edge[:, None] * H + heads[None, :]
+                logit += tl.load(bias, mask=valid_head, other=0.0)
+            alpha = tl.exp(logit - lse)
+            dalpha = tl.sum(dout * z_j, axis=2)  # [E, H]
+            weight = alpha
+            if DWEIGHT:
+                own = (place + copy * num_edges)[:, None] * H + heads[None, :]
+                dalpha += tl.load(dweight_ptr + own, mask=valid_head, other=0.0)
+            if DROPOUT or WEIGHT:
+                factor, _keep = factors_of_edges(
+                    edge_id_ptr, edge_weight_ptr, slots, valid, of_edge, seed_ptr,
+                    heads, in_heads, H, copy, threshold, keep_scale,
+                    DROPOUT, WEIGHT,
+                )  # fmt: skip
+                weight *= factor
+                dalpha *= factor
+            dlogit = alpha * (dalpha - delta)
+            dz += weight[:, :, None] * dout
+            dz += dlogit[:, :, None] * slope_att
+    dz = tl.sum(dz, axis=0)
+    store_row(dz_src_ptr, part_ptr, dz, row, partial, H * C, cell, in_row)
 
 
 def statistics_options(saved: Saved) -> dict[str, Any]:
     """The arguments of `sums.statistics` for this attention."""
-    return {"score": None}
+    return {"score": None, "split_lse": False}
 
 
 def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
@@ -348,7 +346,8 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
 
     plan = schedule(by_target.pointer)
     work = plan.work(by_target, z_src.size(0) // copies, copies, of_edges)
-    programs = min(work.total_items, most_programs)
+    items = copies * work.num_items
+    programs = min(items, most_programs)
     part = plan.new_partials(att, heads * channels, copies=copies)
     datt = att.new_empty(programs, heads, channels)
     dedge_x, dmap, wants_x = None, None, call.wanted[4]
@@ -364,8 +363,8 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
             *tensors, plan.items, *by_target[1:], dz_dst, datt, dedge, dedge_x, dmap,
             dedge_weight, dedge_bias, part, dropout.seed,
         ),
-        (*work, *numbers),
-        (*constants, wants_x),
+        (*work, items, *numbers),
+        (*constants, bool(wants_x), copies > 1),
         tile.warps,
     )  # fmt: skip
     merge_sum(plan, part, dz_dst, copies=copies)
@@ -375,10 +374,10 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
     part = plan.new_partials(att, heads * channels, copies=copies)
     launch(
         _source_kernel,
-        (work.programs, blocks),
+        (copies * work.num_items, blocks),
         (*tensors, plan.items, *by_source[1:], dz_src, part, dropout.seed),
         (*work, *numbers),
-        constants,
+        (*constants, copies > 1),
         tile.warps,
     )
     merge_sum(plan, part, dz_src, copies=copies)

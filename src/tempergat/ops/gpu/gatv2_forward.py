@@ -16,8 +16,11 @@ from tempergat.ops.gpu.common import (
     choose_tile,
     contiguous_or_none,
     factors_of_edges,
+    load_ends,
+    load_row,
     load_work,
     tile_of_row,
+    widen,
 )
 from tempergat.ops.gpu.gatv2_edge_features import (
     add_projected,
@@ -57,39 +60,19 @@ def tile_of(z: Tensor, lanes: int) -> Tile:
     return choose_tile(heads, channels, size, width, lanes)
 
 
-@triton.jit
-def _load_ends(other_ptr, first, end, BLOCK_E: tl.constexpr, UNROLL: tl.constexpr):
-    """The nodes at the other end of a step's edges, UNROLL times [E]."""
-    nodes = ()
-    for k in tl.static_range(UNROLL):
-        slots = first + k * BLOCK_E + tl.arange(0, BLOCK_E)
-        nodes = nodes + (tl.load(other_ptr + slots, mask=slots < end, other=0),)
-    return nodes
-
-
-@triton.jit
-def widen(x):
-    """Half precision as float32; two of bfloat16 at a time."""
-    if x.dtype == tl.bfloat16:
-        return tl.inline_asm_elementwise(
-            "shl.b32 $0, $2, 16; and.b32 $1, $2, 0xffff0000;",
-            "=r,=r,r", [x], dtype=tl.float32, is_pure=True, pack=2,
-        )  # fmt: skip
-    return x.to(tl.float32)
-
-
 @triton.jit(do_not_specialize=[*Work._fields, "threshold", "num_heads"])
 def _forward_kernel(
     z_src_ptr, z_dst_ptr, att_ptr, edge_ptr, edge_x_ptr, edge_map_ptr,
     edge_weight_ptr, edge_bias_ptr, items_ptr, other_ptr, position_ptr, edge_id_ptr,
     out_ptr, lse_ptr, logit_ptr, part_ptr, part_statistics_ptr, seed_ptr,
-    num_items, total_items, per_program, own_rows, other_rows, num_edges, edge_step,
-    num_partials, threshold, keep_scale, slope, num_heads,
+    num_items, own_rows, other_rows, num_edges, edge_step, num_partials,
+    threshold, keep_scale, slope, num_heads,
     KNOWN_HEADS: tl.constexpr, C: tl.constexpr,
     BLOCK_E: tl.constexpr, BLOCK_H: tl.constexpr, BLOCK_C: tl.constexpr,
     UNROLL: tl.constexpr, EXACT: tl.constexpr, EDGE: tl.constexpr,
     D: tl.constexpr, WEIGHT: tl.constexpr, BIAS: tl.constexpr,
     LOGIT: tl.constexpr, DROPOUT: tl.constexpr,
+    COPIES: tl.constexpr,
 ):  # fmt: skip
     H, heads, in_heads, cell, in_row = tile_of_row(
         num_heads, KNOWN_HEADS, C, BLOCK_H, BLOCK_C, EXACT
@@ -98,81 +81,72 @@ def _forward_kernel(
     att_below = att * slope
     if D:
         edge_map = load_map(edge_map_ptr, cell, in_row, H * C, D)
-    z_cells = (z_src_ptr + cell)[None]
-    first_item = tl.program_id(0) * per_program
-    last_item = tl.minimum(first_item + per_program, total_items)
-    for number in range(first_item, last_item):
-        row, start, end, partial, copy = load_work(
-            items_ptr, number, num_items, own_rows, num_partials
-        )
-        # [H, C]
-        z_i = tl.load(z_dst_ptr + row * (H * C) + cell, mask=in_row, other=0.0)
-        z_i = z_i.to(tl.float32)
-        max_logit = tl.full([BLOCK_E, BLOCK_H], -float("inf"), tl.float32)
-        denominator = tl.zeros([BLOCK_E, BLOCK_H], tl.float32)
-        weighted_sum = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
-        next_sources = _load_ends(other_ptr, start, end, BLOCK_E, UNROLL)
-        for s in range(start, end, BLOCK_E * UNROLL):
-            sources = next_sources
-            next_sources = _load_ends(
-                other_ptr, s + BLOCK_E * UNROLL, end, BLOCK_E, UNROLL
-            )
-            rows_j = ()
-            logits = ()
-            factors = ()
-            new_max = max_logit
-            for k in tl.static_range(UNROLL):
-                slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)  # [E]
-                valid = slots < end
-                inside = valid[:, None, None] & in_row[None]
-                j = sources[k].to(tl.int64) + copy * other_rows
-                other_row = j[:, None, None] * (H * C)
-                # z_j, [E, H, C]
-                z = widen(tl.load(z_cells + other_row, mask=inside, other=0.0))
-                rows_j = rows_j + (z,)
-                v = z + z_i[None]  # [E, H, C]
-                place = slots.to(tl.int64)
-                if EDGE or D or WEIGHT or BIAS or LOGIT:
-                    place = tl.load(position_ptr + slots, mask=valid, other=0).to(
-                        tl.int64
-                    )
-                of_edge = place + copy * edge_step
-                if EDGE:
-                    edge_cell = of_edge[:, None, None] * (H * C) + cell[None]
-                    edge = tl.load(edge_ptr + edge_cell, mask=inside, other=0.0)
-                    v += edge.to(tl.float32)
-                if D:
-                    x = load_features(edge_x_ptr, of_edge, valid, D)
-                    v = add_projected(v, x, edge_map, D)
-                # leaky'(v) att, [E, H, C]
-                slope_att = tl.where(v > 0, att[None], att_below[None])
-                logit = tl.sum(v * slope_att, axis=2)  # e_ij, [E, H]
-                valid_head = valid[:, None] & in_heads[None, :]
-                if BIAS:
-                    bias = edge_bias_ptr + of_edge[:, None] * H + heads[None, :]
-                    logit += tl.load(bias, mask=valid_head, other=0.0)
-                if LOGIT:
-                    target = (place + copy * num_edges)[:, None] * H + heads[None, :]
-                    tl.store(logit_ptr + target, logit, mask=valid_head)
-                logit = tl.where(valid[:, None], logit, -float("inf"))
-                logits = logits + (logit,)
-                new_max = tl.maximum(new_max, logit)
-                if DROPOUT or WEIGHT:
-                    factor, keep = factors_of_edges(
-                        edge_id_ptr, edge_weight_ptr, slots, valid, of_edge, seed_ptr,
-                        heads, in_heads, H, copy, threshold, keep_scale,
-                        DROPOUT, WEIGHT,
-                    )  # fmt: skip
-                    factors = factors + (factor,)
-            max_logit, denominator, weighted_sum = add_edges(
-                max_logit, denominator, weighted_sum, new_max, logits, rows_j, factors,
-                UNROLL, DROPOUT or WEIGHT,
-            )  # fmt: skip
-        store_softmax(
-            max_logit, denominator, weighted_sum, end > start, row, partial,
-            heads, in_heads, cell, in_row,
-            out_ptr, lse_ptr, part_ptr, part_statistics_ptr, H, C,
+    row, start, end, partial, copy = load_work(
+        items_ptr, num_items, own_rows, num_partials, COPIES
+    )
+    z_cells = (z_src_ptr + copy * other_rows * (H * C) + cell)[None]
+    # [1, H, C]
+    z_i = load_row(z_dst_ptr, row, H * C, cell, in_row).to(tl.float32)
+    max_logit = tl.full([BLOCK_E, BLOCK_H], -float("inf"), tl.float32)
+    denominator = tl.zeros([BLOCK_E, BLOCK_H], tl.float32)
+    weighted_sum = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
+    next_sources = load_ends(other_ptr, start, end, BLOCK_E, UNROLL)
+    for s in range(start, end, BLOCK_E * UNROLL):
+        sources = next_sources
+        next_sources = load_ends(other_ptr, s + BLOCK_E * UNROLL, end, BLOCK_E, UNROLL)
+        rows_j = ()
+        logits = ()
+        factors = ()
+        new_max = max_logit
+        for k in tl.static_range(UNROLL):
+            slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)  # [E]
+            valid = slots < end
+            in_table = valid[:, None, None] & in_row[None]
+            other_row = sources[k].to(tl.int64)[:, None, None] * (H * C)
+            # z_j, [E, H, C]
+            z = widen(tl.load(z_cells + other_row, mask=in_table, other=0.0))
+            rows_j = rows_j + (z,)
+            v = z + z_i  # [E, H, C]
+            place = slots.to(tl.int64)
+            if EDGE or D or WEIGHT or BIAS or LOGIT:
+                place = tl.load(position_ptr + slots, mask=valid, other=0).to(tl.int64)
+            of_edge = place + copy * edge_step
+            if EDGE:
+                edge_cell = of_edge[:, None, None] * (H * C) + cell[None]
+                edge = tl.load(edge_ptr + edge_cell, mask=in_table, other=0.0)
+                v += edge.to(tl.float32)
+            if D:
+                x = load_features(edge_x_ptr, of_edge, valid, D)
+                v = add_projected(v, x, edge_map, D)
+            # leaky'(v) att, [E, H, C]
+            slope_att = tl.where(v > 0, att[None], att_below[None])
+            logit = tl.sum(v * slope_att, axis=2)  # e_ij, [E, H]
+            valid_head = valid[:, None] & in_heads[None, :]
+            if BIAS:
+                bias = edge_bias_ptr + of_edge[:, None] * H + heads[None, :]
+                logit += tl.load(bias, mask=valid_head, other=0.0)
+            if LOGIT:
+                target = (place + copy * num_edges)[:, None] * H + heads[None, :]
+                tl.store(logit_ptr + target, logit, mask=valid_head)
+            logit = tl.where(valid[:, None], logit, -float("inf"))
+            logits = logits + (logit,)
+            new_max = tl.maximum(new_max, logit)
+            if DROPOUT or WEIGHT:
+                factor, _keep = factors_of_edges(
+                    edge_id_ptr, edge_weight_ptr, slots, valid, of_edge, seed_ptr,
+                    heads, in_heads, H, copy, threshold, keep_scale,
+                    DROPOUT, WEIGHT,
+                )  # fmt: skip
+                factors = factors + (factor,)
+        max_logit, denominator, weighted_sum = add_edges(
+            max_logit, denominator, weighted_sum, new_max, logits, rows_j, factors,
+            UNROLL, DROPOUT or WEIGHT,
         )  # fmt: skip
+    store_softmax(
+        max_logit, denominator, weighted_sum, end > start, row, partial,
+        heads, in_heads, cell, in_row,
+        out_ptr, lse_ptr, part_ptr, part_statistics_ptr, H, C,
+    )  # fmt: skip
 
 
 def forward(call: Forward) -> tuple[Tensor, ...]:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-OPS = ("gat", "gatv2", "dropout", "aggregate", "outer")
+OPS = ("gat", "gatv2", "dot_product", "dropout", "aggregate", "outer")
 # How long the end of the process waits for what was begun: to stop inside the compiler,
 # an import or an operation of torch could crash.
 _LAST_SECONDS = 10.0

@@ -26,15 +26,10 @@ ITEMS_OF_SMALL = 4096
 BUCKET = 64
 # The edges of a graph on which the operations of the host take longer than the work.
 _SMALL = 1 << 18
-# The mean number of edges of an item below which items are short.
-_SHORT = 16
-
-
-# Items that one program serves, where they are short: starting it takes time too.
-_MOST_ITEMS = 16
-# The edges that a program should have, and the programs that fill a large device.
-_EDGES_OF_PROGRAM = 32
-_ENOUGH_PROGRAMS = 8192
+# The mean number of edges up to which items are short, and how many of them are more
+# than a device serves at once.
+_SHORT = 8
+_MANY = 1 << 13
 
 
 class Work(NamedTuple):
@@ -42,8 +37,6 @@ class Work(NamedTuple):
 
     Attributes:
         num_items: Items of one copy.
-        total_items: Items of all copies.
-        per_program: How many items a program serves, one after the other.
         own_rows: Rows of one copy.
         other_rows: Nodes at the other ends of the edges, of one copy.
         num_edges: Edges of one copy.
@@ -53,23 +46,16 @@ class Work(NamedTuple):
     """
 
     num_items: int
-    total_items: int
-    per_program: int
     own_rows: int
     other_rows: int
     num_edges: int
     edge_step: int
     num_partials: int
 
-    @property
-    def programs(self) -> int:
-        """How many programs the pass has."""
-        return -(-self.total_items // self.per_program)
-
-    @property
-    def is_short(self) -> bool:
-        """Whether rows are so short that a program serves several."""
-        return self.num_edges < _SHORT * self.num_items
+    def is_short(self, copies: int) -> bool:
+        """Whether rows are many and short: starting a program for each takes time."""
+        short = self.num_edges <= _SHORT * self.num_items
+        return short and self.num_items * copies >= _MANY
 
 
 class Schedule(NamedTuple):
@@ -109,21 +95,8 @@ class Schedule(NamedTuple):
         """
         items, slots = self.items.size(0), rows.other.size(0)
         step = slots if any(x is not None and x.size(0) > slots for x in edges) else 0
-        total = items * copies
-        per_program = 1
-        if slots < _SHORT * items:
-            fitting = _EDGES_OF_PROGRAM * items // max(slots, 1)
-            per_program = min(_MOST_ITEMS, fitting, total // _ENOUGH_PROGRAMS)
-        return Work(
-            items,
-            total,
-            max(1, per_program),
-            rows.pointer.size(0) - 1,
-            other_rows,
-            slots,
-            step,
-            self.num_partials,
-        )
+        own_rows = rows.pointer.size(0) - 1
+        return Work(items, own_rows, other_rows, slots, step, self.num_partials)
 
 
 def _whole_rows(pointer: Tensor) -> Schedule:

@@ -20,6 +20,7 @@ from tempergat.ops.gpu.common import (
     factors_of_edges,
     load_merge,
     load_work,
+    store_row,
 )
 from tempergat.ops.gpu.launch import divide_up, launch, power_of_two
 from tempergat.ops.gpu.schedule import Schedule, Work, schedule
@@ -65,6 +66,26 @@ def _merge_lanes(max_logit, denominator, weighted_sum):
 
 
 @triton.jit
+def store_sum(
+    max_logit, denominator, weighted_sum, row, partial, width, cell, in_row,
+    out_ptr, part_ptr,
+):  # fmt: skip
+    """Writes a weighted sum [E, H, C] of an item: of its row, or of a chunk.
+
+    max_logit and denominator are [E, H]. Returns them merged, [H].
+    """
+    max_logit, denominator, weighted_sum = _merge_lanes(
+        max_logit, denominator, weighted_sum
+    )
+    # A row without edges, or whose logits are all minus infinity, has sum 0.
+    is_empty = (denominator == 0.0)[:, None]
+    mean = tl.where(is_empty, 0.0, weighted_sum / denominator[:, None])
+    result = tl.where(partial >= 0, weighted_sum, mean)
+    store_row(out_ptr, part_ptr, result, row, partial, width, cell, in_row)
+    return max_logit, denominator
+
+
+@triton.jit
 def store_softmax(
     max_logit, denominator, weighted_sum, has_edges, row, partial,
     heads, in_heads, cell, in_row,
@@ -74,26 +95,21 @@ def store_softmax(
 
     max_logit and denominator are [E, H], weighted_sum is [E, H, C].
     """
-    max_logit, denominator, weighted_sum = _merge_lanes(
-        max_logit, denominator, weighted_sum
-    )
+    max_logit, denominator = store_sum(
+        max_logit, denominator, weighted_sum, row, partial, H * C, cell, in_row,
+        out_ptr, part_ptr,
+    )  # fmt: skip
     if partial >= 0:
-        tl.store(part_ptr + partial * (H * C) + cell, weighted_sum, mask=in_row)
         target = part_statistics_ptr + partial * (2 * H) + heads
         tl.store(target, max_logit, mask=in_heads)
         tl.store(target + H, denominator, mask=in_heads)
     else:
-        # Of a row without edges, or where all logits are minus infinity.
         is_empty = denominator == 0.0
-        result = tl.where(is_empty[:, None], 0.0, weighted_sum / denominator[:, None])
         # Backward, the weight of a masked edge is exp(-inf) = 0.
         of_empty = tl.where(has_edges, float("inf"), 0.0)
-        max_logit = tl.where(is_empty, of_empty, max_logit)
-        log_sum = tl.where(is_empty, 0.0, tl.log(denominator))
-        result = result.to(out_ptr.dtype.element_ty)
-        tl.store(out_ptr + row * (H * C) + cell, result, mask=in_row)
         target = lse_ptr + (row * H + heads) * 2
-        tl.store(target, max_logit, mask=in_heads)
+        tl.store(target, tl.where(is_empty, of_empty, max_logit), mask=in_heads)
+        log_sum = tl.where(is_empty, 0.0, tl.log(denominator))
         tl.store(target + 1, log_sum, mask=in_heads)
 
 
@@ -157,38 +173,35 @@ def merge_softmax(
 @triton.jit(do_not_specialize=[*Work._fields, "threshold", "num_heads"])
 def _normalise_kernel(
     items_ptr, position_ptr, edge_id_ptr, edge_weight_ptr, lse_ptr, weights_ptr,
-    seed_ptr, num_items, total_items, per_program, own_rows, other_rows, num_edges,
-    edge_step, num_partials, threshold, keep_scale, num_heads,
+    seed_ptr, num_items, own_rows, other_rows, num_edges, edge_step, num_partials,
+    threshold, keep_scale, num_heads,
     BLOCK_E: tl.constexpr, BLOCK_H: tl.constexpr, DROPOUT: tl.constexpr,
-    WEIGHT: tl.constexpr,
+    WEIGHT: tl.constexpr, COPIES: tl.constexpr,
 ):  # fmt: skip
     H = num_heads
     heads = tl.program_id(1) * BLOCK_H + tl.arange(0, BLOCK_H)
-    first_item = tl.program_id(0) * per_program
-    last_item = tl.minimum(first_item + per_program, total_items)
-    for number in range(first_item, last_item):
-        row, start, end, partial, copy = load_work(
-            items_ptr, number, num_items, own_rows, num_partials
-        )
-        lse = lse_ptr + (row * H + heads) * 2
-        max_logit = tl.load(lse, mask=heads < H, other=0.0)
-        log_sum = tl.load(lse + 1, mask=heads < H, other=0.0)
-        for s in range(start, end, BLOCK_E):
-            slots = s + tl.arange(0, BLOCK_E)
-            valid = slots < end
-            position = tl.load(position_ptr + slots, mask=valid, other=0).to(tl.int64)
-            inside = valid[:, None] & (heads < H)[None, :]
-            cell = (position + copy * num_edges)[:, None] * H + heads[None, :]
-            logit = tl.load(weights_ptr + cell, mask=inside, other=0.0)
-            weight = tl.exp(logit - max_logit[None, :] - log_sum[None, :])
-            if DROPOUT or WEIGHT:
-                factor, keep = factors_of_edges(
-                    edge_id_ptr, edge_weight_ptr, slots, valid,
-                    position + copy * edge_step, seed_ptr, heads, heads < H, H, copy,
-                    threshold, keep_scale, DROPOUT, WEIGHT,
-                )  # fmt: skip
-                weight *= factor
-            tl.store(weights_ptr + cell, weight, mask=inside)
+    row, start, end, _partial, copy = load_work(
+        items_ptr, num_items, own_rows, num_partials, COPIES
+    )
+    lse = lse_ptr + (row * H + heads) * 2
+    max_logit = tl.load(lse, mask=heads < H, other=0.0)
+    log_sum = tl.load(lse + 1, mask=heads < H, other=0.0)
+    for s in range(start, end, BLOCK_E):
+        slots = s + tl.arange(0, BLOCK_E)
+        valid = slots < end
+        position = tl.load(position_ptr + slots, mask=valid, other=0).to(tl.int64)
+        inside = valid[:, None] & (heads < H)[None, :]
+        cell = (position + copy * num_edges)[:, None] * H + heads[None, :]
+        logit = tl.load(weights_ptr + cell, mask=inside, other=0.0)
+        weight = tl.exp(logit - max_logit[None, :] - log_sum[None, :])
+        if DROPOUT or WEIGHT:
+            factor, _keep = factors_of_edges(
+                edge_id_ptr, edge_weight_ptr, slots, valid,
+                position + copy * edge_step, seed_ptr, heads, heads < H, H, copy,
+                threshold, keep_scale, DROPOUT, WEIGHT,
+            )  # fmt: skip
+            weight *= factor
+        tl.store(weights_ptr + cell, weight, mask=inside)
 
 
 def _normalise(
@@ -199,13 +212,15 @@ def _normalise(
     weights: Tensor,
     dropout: Dropout,
     edge_weight: Tensor | None,
+    copies: int,
 ) -> None:
     """Turns logits into weights in place, dropout and edge weights included."""
     _, _, position, edge_id = rows
     heads = weights.size(1)
     block = min(32, power_of_two(heads))
-    grid = (work.programs, divide_up(heads, block))
-    constants = (max(1, 128 // block), block, dropout.on, edge_weight is not None)
+    grid = (copies * work.num_items, divide_up(heads, block))
+    flags = (dropout.on, edge_weight is not None, copies > 1)
+    constants = (max(1, 128 // block), block, *flags)
     tensors = (items, position, edge_id, edge_weight, lse, weights, dropout.seed)
     numbers = (*work, dropout.threshold, dropout.keep_scale, heads)
     launch(_normalise_kernel, grid, tensors, numbers, constants, warps=1)
@@ -219,7 +234,7 @@ def attend(
     edges: Sequence[Tensor | None],
     numbers: tuple[int | float, ...],
     flags: tuple[int, ...],
-    width: int = 0,
+    width: int | None = None,
 ) -> tuple[Tensor, ...]:
     """Runs a forward pass.
 
@@ -231,7 +246,8 @@ def attend(
         edges: Those of them that have a row per edge.
         numbers: The kernel's numbers between those of dropout and the heads.
         flags: The kernel's constants between the tile and WEIGHT.
-        width: Of what the kernel sums beside it over a row's edges, [T, H, width].
+        width: Of what the kernel sums beside it over a row's edges, [T, H, width]; 0
+            if there is nothing, None if the kernel has no such sum.
 
     Returns:
         The output [T, H, C], the log-sum-exp of each row as its maximum and the
@@ -255,12 +271,12 @@ def attend(
     work = plan.work(call.by_target, sources // copies, copies, edges)
     new_partials = functools.partial(plan.new_partials, lse, copies=copies)
     part, part_statistics = new_partials(heads * channels), new_partials(2, heads)
-    second: tuple[Tensor, ...] = ()
+    second: tuple[Any, ...] = () if width is None else (None, None)
     if width:
         second = lse.new_empty(rows, heads, width), new_partials(heads * width)
     launch(
         kernel,
-        (work.programs, divide_up(heads, tile.heads)),
+        (copies * work.num_items, divide_up(heads, tile.heads)),
         (
             *inputs, edge_weight, edge_bias, plan.items, other, position, edge_id,
             out, lse, logit, part, part_statistics, *second, dropout.seed,
@@ -268,14 +284,14 @@ def attend(
         (*work, dropout.threshold, dropout.keep_scale, *numbers, heads),
         (
             *tile.constants(heads, channels), *flags, edge_weight is not None,
-            edge_bias is not None, weights, dropout.on,
+            edge_bias is not None, weights, dropout.on, copies > 1,
         ),
         tile.warps,
     )  # fmt: skip
     merge_softmax(plan, part, part_statistics, out, lse, copies)
-    if second:
+    if width:
         merge_softmax(plan, second[1], part_statistics, second[0], lse, copies)
     if weights:
-        rest = (lse, logit, dropout, edge_weight)
+        rest = (lse, logit, dropout, edge_weight, copies)
         _normalise(work, plan.items, call.by_target, *rest)
-    return out, lse, logit, *second[:1]
+    return (out, lse, logit, second[0]) if width else (out, lse, logit)

@@ -11,8 +11,8 @@ from torch import Tensor
 from tempergat.ops.calls import Backward, Forward
 from tempergat.ops.gpu.common import (
     choose_tile,
+    load_item,
     load_merge,
-    load_work,
     tile_of_row,
 )
 from tempergat.ops.gpu.launch import divide_up, launch, power_of_two
@@ -91,71 +91,46 @@ def merge_sum(
     launch(_merge_sum_kernel, (merges * copies, blocks), tensors, numbers, constants, 4)
 
 
-@triton.jit
-def _load_values(
-    index_ptr, via_ptr, value_ptr, factor_ptr, slots, valid, first, heads, H,
-    FACTOR: tl.constexpr, VIA: tl.constexpr,
-):  # fmt: skip
-    """The values (times factors) of the edges in these slots, [E, H]."""
-    position = tl.load(index_ptr + slots, mask=valid, other=0).to(tl.int64)
-    if VIA:
-        position = tl.load(via_ptr + position, mask=valid, other=0).to(tl.int64)
-    inside = valid[:, None] & (heads < H)[None, :]
-    offset = (position + first)[:, None] * H + heads[None, :]
-    value = tl.load(value_ptr + offset, mask=inside, other=0.0)
-    if FACTOR:
-        value *= tl.load(factor_ptr + offset, mask=inside, other=0.0)
-    return value
-
-
-@triton.jit(do_not_specialize=[*Work._fields, "num_heads"])
+@triton.jit(do_not_specialize=[*Work._fields, "total_items", "num_heads"])
 def _segment_sum_kernel(
     items_ptr, index_ptr, via_ptr, value_ptr, factor_ptr, part_ptr, out_ptr,
-    num_items, total_items, per_program, own_rows, other_rows, num_edges, edge_step,
-    num_partials, num_heads,
-    BLOCK_E: tl.constexpr, BLOCK_H: tl.constexpr, SHORT: tl.constexpr,
+    num_items, own_rows, other_rows, num_edges, edge_step, num_partials, total_items,
+    num_heads,
+    ROWS: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_H: tl.constexpr,
     FACTOR: tl.constexpr, VIA: tl.constexpr,
 ):  # fmt: skip
     H = num_heads
     heads = tl.program_id(1) * BLOCK_H + tl.arange(0, BLOCK_H)
-    total = tl.zeros([BLOCK_E, BLOCK_H], tl.float32)
-    if SHORT:
-        # A row for each of the E lanes.
-        numbers = tl.program_id(0) * BLOCK_E + tl.arange(0, BLOCK_E)
-        inside = numbers < total_items
-        numbers = tl.minimum(numbers, total_items - 1)
-    else:
-        # One row, whose edges lie side by side.
-        numbers = tl.program_id(0) + tl.arange(0, 1)
-        inside = numbers < total_items
-    row, start, end, partial, copy = load_work(
-        items_ptr, numbers, num_items, own_rows, num_partials
-    )
-    first = copy * num_edges
-    if SHORT:
-        end = tl.where(inside, end, start)
-        longest = tl.max(end - start, axis=0)
-        for k in range(0, longest):
-            slots = start + k
-            total += _load_values(
-                index_ptr, via_ptr, value_ptr, factor_ptr, slots, slots < end, first,
-                heads, H, FACTOR, VIA,
-            )  # fmt: skip
-    else:
-        length = tl.max(end - start, axis=0)
-        for k in range(0, length, BLOCK_E):
-            slots = start + k + tl.arange(0, BLOCK_E)
-            total += _load_values(
-                index_ptr, via_ptr, value_ptr, factor_ptr, slots, slots < end, first,
-                heads, H, FACTOR, VIA,
-            )  # fmt: skip
+    number = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    here = number < total_items
+    number = tl.minimum(number, total_items - 1)
+    copy = (number // num_items).to(tl.int64)
+    row, start, end, partial = load_item(items_ptr, number - copy * num_items)
+    end = tl.where(here, end, start)
+    # [R, H] of short rows, one in each lane; [E, H] of one row's edges, side by side.
+    LANES: tl.constexpr = BLOCK_E if ROWS == 1 else ROWS
+    total = tl.zeros([LANES, BLOCK_H], tl.float32)
+    for s in range(0, tl.max(end - start, axis=0), BLOCK_E):
+        slots = start + s
+        if ROWS == 1:
+            slots = slots + tl.arange(0, BLOCK_E)
+        valid = slots < end
+        position = tl.load(index_ptr + slots, mask=valid, other=0).to(tl.int64)
+        if VIA:
+            position = tl.load(via_ptr + position, mask=valid, other=0).to(tl.int64)
+        inside = valid[:, None] & (heads < H)[None, :]
+        offset = (position + copy * num_edges)[:, None] * H + heads[None, :]
+        value = tl.load(value_ptr + offset, mask=inside, other=0.0)
+        if FACTOR:
+            value *= tl.load(factor_ptr + offset, mask=inside, other=0.0)
+        total += value
+    if ROWS == 1:
         total = tl.sum(total, axis=0, keep_dims=True)
-    in_heads = (heads < H)[None, :]
-    is_part, is_row = inside & (partial >= 0), inside & (partial < 0)
-    target = part_ptr + partial[:, None] * H + heads[None, :]
-    tl.store(target, total, mask=is_part[:, None] & in_heads)
-    target = out_ptr + row[:, None] * H + heads[None, :]
-    tl.store(target, total, mask=is_row[:, None] & in_heads)
+    inside = here[:, None] & (heads < H)[None, :]
+    target = out_ptr + (row + copy * own_rows)[:, None] * H + heads[None, :]
+    tl.store(target, total, mask=inside & (partial < 0)[:, None])
+    target = part_ptr + (partial + copy * num_partials)[:, None] * H + heads[None, :]
+    tl.store(target, total, mask=inside & (partial >= 0)[:, None])
 
 
 def segment_sum(
@@ -165,24 +140,24 @@ def segment_sum(
     value: Tensor,
     factor: Tensor | None = None,
     via: Tensor | None = None,
+    copies: int = 1,
 ) -> Tensor:
     """The sum over each row's slots of ``value[index]`` (times ``factor``), [rows, H].
 
     ``index`` says for every slot where its edge is in ``value`` and ``factor``; with
     ``via`` it is ``via[index]`` that says it.
     """
-    heads, copies = value.size(1), work.total_items // max(1, work.num_items)
+    heads = value.size(1)
     out = value.new_empty(copies * work.own_rows, heads)
     part = plan.new_partials(out, heads, copies=copies)
     block = min(32, power_of_two(heads))
-    lanes = max(1, 128 // block)
-    programs = work.total_items
-    if work.is_short:
-        programs = divide_up(programs, lanes)
-    grid = (programs, divide_up(heads, block))
-    constants = (lanes, block, work.is_short, factor is not None, via is not None)
+    lanes, items = max(1, 128 // block), copies * work.num_items
+    rows, edges = (lanes, 1) if work.is_short(copies) else (1, lanes)
+    grid = (divide_up(items, rows), divide_up(heads, block))
+    constants = (rows, edges, block, factor is not None, via is not None)
     tensors = (plan.items, index, via, value, factor, part, out)
-    launch(_segment_sum_kernel, grid, tensors, (*work, heads), constants, warps=1)
+    numbers = (*work, items, heads)
+    launch(_segment_sum_kernel, grid, tensors, numbers, constants, warps=1)
     merge_sum(plan, part, out, copies=copies)
     return out
 
@@ -190,20 +165,24 @@ def segment_sum(
 @triton.jit
 def store_statistics(
     delta, rows, inside, heads, lse_ptr, score_ptr, statistics_ptr, H,
-    SCORE: tl.constexpr,
+    SCORE: tl.constexpr, SPLIT_LSE: tl.constexpr,
 ):  # fmt: skip
     """Writes rows of the table that `statistics` returns; delta is [R, H]."""
     offset = rows[:, None] * H + heads[None, :]
     max_logit = tl.load(lse_ptr + offset * 2, mask=inside, other=0.0)
     log_sum = tl.load(lse_ptr + offset * 2 + 1, mask=inside, other=0.0)
-    COLUMNS: tl.constexpr = 4 if SCORE else 3
+    LSE: tl.constexpr = 2 if SPLIT_LSE else 1
+    COLUMNS: tl.constexpr = LSE + 2 if SCORE else LSE + 1
     target = statistics_ptr + rows[:, None] * (COLUMNS * H) + heads[None, :]
-    tl.store(target, max_logit, mask=inside)
-    tl.store(target + H, log_sum, mask=inside)
-    tl.store(target + 2 * H, delta, mask=inside)
+    if SPLIT_LSE:
+        tl.store(target, max_logit, mask=inside)
+        tl.store(target + H, log_sum, mask=inside)
+    else:
+        tl.store(target, max_logit + log_sum, mask=inside)
+    tl.store(target + LSE * H, delta, mask=inside)
     if SCORE:
         score = tl.load(score_ptr + offset, mask=inside, other=0.0)
-        tl.store(target + 3 * H, score, mask=inside)
+        tl.store(target + (LSE + 1) * H, score, mask=inside)
 
 
 @triton.jit(do_not_specialize=["num_rows", "num_heads"])
@@ -212,7 +191,7 @@ def _statistics_kernel(
     num_rows, num_heads,
     KNOWN_HEADS: tl.constexpr, C: tl.constexpr, BLOCK_R: tl.constexpr,
     BLOCK_H: tl.constexpr, BLOCK_C: tl.constexpr, EXACT: tl.constexpr,
-    WEIGHT_TERM: tl.constexpr, SCORE: tl.constexpr,
+    WEIGHT_TERM: tl.constexpr, SCORE: tl.constexpr, SPLIT_LSE: tl.constexpr,
 ):  # fmt: skip
     H, heads, in_heads, cell, in_row = tile_of_row(
         num_heads, KNOWN_HEADS, C, BLOCK_H, BLOCK_C, EXACT
@@ -228,25 +207,30 @@ def _statistics_kernel(
         offset = rows[:, None] * H + heads[None, :]
         delta += tl.load(weight_term_ptr + offset, mask=inside, other=0.0)
     store_statistics(
-        delta, rows, inside, heads, lse_ptr, score_ptr, statistics_ptr, H, SCORE
-    )
+        delta, rows, inside, heads, lse_ptr, score_ptr, statistics_ptr, H,
+        SCORE, SPLIT_LSE,
+    )  # fmt: skip
 
 
 def statistics(
     call: Backward,
     forward: Callable[[Forward], tuple[Tensor, ...]],
     score: Tensor | None,
+    *,
+    split_lse: bool,
 ) -> Tensor:
-    """What backward needs of each target, float32, [T, 3 or 4, H].
+    """What backward needs of each target, float32, [T, 2 to 4, H].
 
-    In this order: the largest logit, the logarithm of the sum, delta (and score). The
-    first two are apart, because their sum would be rounded. delta is ``<dout, out>`` per head, plus the
-    sum over a row's edges of ``weight * dweight`` where weights were returned.
+    In this order: lse, delta (and score). With ``split_lse``, lse is two columns: the
+    maximum and the logarithm of the sum. delta is ``<dout, out>``
+    per head, plus the sum over a row's edges of ``weight * dweight`` where weights were
+    returned.
 
     Args:
         call: The call, with dense gradients.
         forward: The attention's forward pass, which gives the weights again.
         score: The score of each target, if its row of the table holds it.
+        split_lse: Whether the table has the two numbers of lse, or their sum.
     """
     saved, dout = call.saved, call.dout
     rows, heads, _ = dout.shape
@@ -265,16 +249,15 @@ def statistics(
         )
         plan, weights = schedule(by_target.pointer), forward(again)[2]
         work = plan.work(by_target, 0, call.copies, ())
-        weight_term = segment_sum(
-            plan, work, by_target.position, weights, call.dweights
-        )
-    columns = 3 + (score is not None)
+        given = (by_target.position, weights, call.dweights)
+        weight_term = segment_sum(plan, work, *given, copies=call.copies)
+    columns = 2 + split_lse + (score is not None)
     table = saved.lse.new_empty(rows, columns, heads)
     if table.numel() == 0:
         return table
     block, tiles, constants = rows_tile(dout)
     grid = (divide_up(rows, block), tiles)
-    constants += (weight_term is not None, score is not None)
+    constants += (weight_term is not None, score is not None, split_lse)
     tensors = (dout, saved.out, saved.lse, weight_term, score, table)
     launch(_statistics_kernel, grid, tensors, (rows, heads), constants, warps=4)
     return table

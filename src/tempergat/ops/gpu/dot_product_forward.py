@@ -1,0 +1,240 @@
+# mypy: allow-untyped-calls, allow-untyped-decorators
+# mypy: disable-error-code="no-untyped-def, assignment"
+# ruff: noqa: RUF005 (Triton reads tuple + tuple, not the unpacking of tuples)
+"""Dot-product attention's forward pass in Triton: one key and one value row per edge.
+
+No edge is projected: with the map W of edge features, ``<q_i, W e_ij> = <u_i, e_ij>``
+and ``sum_j a_ij W e_ij = W c_i``, where ``u_i = W^T q_i`` is computed before the pass,
+``c_i = sum_j a_ij e_ij`` in it, and ``W c_i`` after it.
+"""
+
+from typing import NamedTuple
+
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from tempergat.ops.calls import Forward
+from tempergat.ops.edge_maps import add_push, pull_back
+from tempergat.ops.gpu.common import (
+    Tile,
+    choose_tile,
+    contiguous_or_none,
+    factors_of_edges,
+    load_ends,
+    load_row,
+    load_work,
+    tile_of_row,
+    widen,
+)
+from tempergat.ops.gpu.gatv2_forward import tile_of
+from tempergat.ops.gpu.launch import power_of_two
+from tempergat.ops.gpu.schedule import Work
+from tempergat.ops.gpu.softmax import add_edges, attend, store_softmax, store_sum
+
+# Strides are given in these units, so that the compiler knows what divides them.
+_UNIT = 8
+
+
+class RowTables(NamedTuple):
+    """Tables [rows, H, C] as kernels read them, with space between rows or not.
+
+    Attributes:
+        tensors: The tables.
+        strides: From row to row, in units of 8 elements; 0 where no table has space.
+        strided: Whether the strides count.
+    """
+
+    tensors: tuple[Tensor, ...]
+    strides: tuple[int, ...]
+    strided: bool
+
+
+def row_tables(*tables: Tensor) -> RowTables:
+    """The tables without a copy, where the elements of every row are adjacent."""
+    if all(x.is_contiguous() for x in tables):
+        return RowTables(tables, (0,) * len(tables), False)
+    tensors = tuple(
+        x
+        if x.stride()[1:] == (x.size(2), 1) and x.stride(0) % _UNIT == 0
+        else x.contiguous()
+        for x in tables
+    )
+    strides = [x.stride(0) for x in tensors]
+    if any(stride % _UNIT for stride in strides):
+        dense = tuple(x.contiguous() for x in tables)
+        return RowTables(dense, (0,) * len(tables), False)
+    return RowTables(tensors, tuple(stride // _UNIT for stride in strides), True)
+
+
+def backward_tile(z: Tensor) -> Tile:
+    """The part of a row that one program of a backward pass serves."""
+    _, heads, channels = z.shape
+    size = z.element_size()
+    if size == 2:
+        return choose_tile(heads, channels, size, 256, 256)._replace(unroll=2)
+    return choose_tile(heads, channels, size, 128, 128)
+
+
+@triton.jit
+def row_stride(units, H, C: tl.constexpr, STRIDED: tl.constexpr):
+    """How many elements further the next row begins."""
+    if STRIDED:
+        return units.to(tl.int64) * 8
+    else:
+        return (H * C).to(tl.int64)
+
+
+@triton.jit
+def inverse_temperature(temperature_ptr, heads, in_heads, scale, LEARNT: tl.constexpr):
+    """The scale over the temperature of each head, [H]."""
+    temperature = tl.full(heads.shape, 1.0, tl.float32)
+    if LEARNT:
+        temperature = tl.load(temperature_ptr + heads, mask=in_heads, other=1.0)
+    return scale / temperature
+
+
+@triton.jit
+def feature_cells(heads, in_heads, D: tl.constexpr, BLOCK_D: tl.constexpr):
+    """Offsets in a row of H * D numbers, and which are in it, [H, D]; the columns."""
+    columns = tl.arange(0, BLOCK_D)
+    cell = heads[:, None] * D + columns[None, :]
+    return cell, in_heads[:, None] & (columns < D)[None, :], columns
+
+
+@triton.jit(
+    do_not_specialize=[
+        *Work._fields, "threshold", "value_units", "key_units", "query_units",
+        "num_heads",
+    ]
+)  # fmt: skip
+def _forward_kernel(
+    value_ptr, key_ptr, query_ptr, u_ptr, edge_x_ptr, temperature_ptr,
+    edge_weight_ptr, edge_bias_ptr, items_ptr, other_ptr, position_ptr, edge_id_ptr,
+    out_ptr, lse_ptr, logit_ptr, part_ptr, part_statistics_ptr, c_ptr, part_c_ptr,
+    seed_ptr, num_items, own_rows, other_rows, num_edges, edge_step, num_partials,
+    threshold, keep_scale, scale, value_units, key_units, query_units, num_heads,
+    KNOWN_HEADS: tl.constexpr, C: tl.constexpr,
+    BLOCK_E: tl.constexpr, BLOCK_H: tl.constexpr, BLOCK_C: tl.constexpr,
+    UNROLL: tl.constexpr, EXACT: tl.constexpr, STRIDED: tl.constexpr,
+    D: tl.constexpr, BLOCK_D: tl.constexpr, LEARNT: tl.constexpr,
+    WEIGHT: tl.constexpr, BIAS: tl.constexpr, LOGIT: tl.constexpr,
+    DROPOUT: tl.constexpr, COPIES: tl.constexpr,
+):  # fmt: skip
+    H, heads, in_heads, cell, in_row = tile_of_row(
+        num_heads, KNOWN_HEADS, C, BLOCK_H, BLOCK_C, EXACT
+    )
+    row, start, end, partial, copy = load_work(
+        items_ptr, num_items, own_rows, num_partials, COPIES
+    )
+    key_stride = row_stride(key_units, H, C, STRIDED)
+    value_stride = row_stride(value_units, H, C, STRIDED)
+    query_stride = row_stride(query_units, H, C, STRIDED)
+    key_cells = (key_ptr + copy * other_rows * key_stride + cell)[None]
+    value_cells = (value_ptr + copy * other_rows * value_stride + cell)[None]
+    tau = inverse_temperature(temperature_ptr, heads, in_heads, scale, LEARNT)
+    # [1, H, C]
+    query = load_row(query_ptr, row, query_stride, cell, in_row)
+    query = query.to(tl.float32) * tau[None, :, None]
+    max_logit = tl.full([BLOCK_E, BLOCK_H], -float("inf"), tl.float32)
+    denominator = tl.zeros([BLOCK_E, BLOCK_H], tl.float32)
+    weighted_sum = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
+    if D:
+        d_cell, in_d, columns = feature_cells(heads, in_heads, D, BLOCK_D)
+        u = load_row(u_ptr, row, H * D, d_cell, in_d) * tau[None, :, None]
+        feature_sum = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_D], tl.float32)
+    next_sources = load_ends(other_ptr, start, end, BLOCK_E, UNROLL)
+    for s in range(start, end, BLOCK_E * UNROLL):
+        sources = next_sources
+        next_sources = load_ends(other_ptr, s + BLOCK_E * UNROLL, end, BLOCK_E, UNROLL)
+        values = ()
+        features = ()
+        logits = ()
+        factors = ()
+        new_max = max_logit
+        for k in tl.static_range(UNROLL):
+            slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)  # [E]
+            valid = slots < end
+            in_table = valid[:, None, None] & in_row[None]
+            j = sources[k].to(tl.int64)[:, None, None]
+            # k_j and v_j, [E, H, C]
+            key = tl.load(key_cells + j * key_stride, mask=in_table, other=0.0)
+            value = tl.load(value_cells + j * value_stride, mask=in_table, other=0.0)
+            values = values + (widen(value),)
+            logit = tl.sum(widen(key) * query, axis=2)  # [E, H]
+            place = slots.to(tl.int64)
+            if D or WEIGHT or BIAS or LOGIT:
+                place = tl.load(position_ptr + slots, mask=valid, other=0).to(tl.int64)
+            of_edge = place + copy * edge_step
+            if D:
+                x = tl.load(  # [E, D]
+                    edge_x_ptr + of_edge[:, None] * D + columns[None, :],
+                    mask=valid[:, None] & (columns < D)[None, :], other=0.0,
+                )  # fmt: skip
+                logit += tl.sum(u * x[:, None, :], axis=2)
+                features = features + (x[:, None, :],)
+            valid_head = valid[:, None] & in_heads[None, :]
+            if BIAS:
+                bias = edge_bias_ptr + of_edge[:, None] * H + heads[None, :]
+                logit += tl.load(bias, mask=valid_head, other=0.0)
+            if LOGIT:
+                target = (place + copy * num_edges)[:, None] * H + heads[None, :]
+                tl.store(logit_ptr + target, logit, mask=valid_head)
+            logit = tl.where(valid[:, None], logit, -float("inf"))
+            logits = logits + (logit,)
+            new_max = tl.maximum(new_max, logit)
+            if DROPOUT or WEIGHT:
+                factor, _keep = factors_of_edges(
+                    edge_id_ptr, edge_weight_ptr, slots, valid, of_edge, seed_ptr,
+                    heads, in_heads, H, copy, threshold, keep_scale, DROPOUT, WEIGHT,
+                )  # fmt: skip
+                factors = factors + (factor,)
+        if D:
+            _max, _sum, feature_sum = add_edges(
+                max_logit, denominator, feature_sum, new_max, logits, features,
+                factors, UNROLL, DROPOUT or WEIGHT,
+            )  # fmt: skip
+        max_logit, denominator, weighted_sum = add_edges(
+            max_logit, denominator, weighted_sum, new_max, logits, values, factors,
+            UNROLL, DROPOUT or WEIGHT,
+        )  # fmt: skip
+    if D:
+        store_sum(
+            max_logit, denominator, feature_sum, row, partial, H * D, d_cell, in_d,
+            c_ptr, part_c_ptr,
+        )  # fmt: skip
+    store_softmax(
+        max_logit, denominator, weighted_sum, end > start, row, partial,
+        heads, in_heads, cell, in_row,
+        out_ptr, lse_ptr, part_ptr, part_statistics_ptr, H, C,
+    )  # fmt: skip
+
+
+def forward(call: Forward) -> tuple[Tensor, ...]:
+    """Output [T, H, C], log-sum-exp [T, H, 2], weights [E, H], and c [T, H, D]."""
+    value, key, query, edge_x, edge_map, temperature, *_ = call.inputs
+    width, u = 0, None
+    edge_x, temperature = contiguous_or_none(edge_x), contiguous_or_none(temperature)
+    if edge_x is not None and edge_map is not None:
+        width, u = edge_x.size(1), pull_back(query, edge_map).contiguous()
+    tables = row_tables(value, key, query)
+    flags = (
+        tables.strided,
+        width,
+        power_of_two(max(width, 1)),
+        temperature is not None,
+    )
+    out, lse, weights, *c = attend(
+        _forward_kernel,
+        tile_of(value, lanes=512 // value.element_size()),
+        call,
+        (*tables.tensors, u, edge_x, temperature),
+        (edge_x,),
+        (float(call.settings[0]), *tables.strides),
+        flags,
+        width,
+    )
+    if edge_map is not None:
+        add_push(out, c[0], edge_map)
+        return out, lse, weights, c[0]
+    return out, lse, weights, lse.new_empty(out.size(0), out.size(1), 0)
