@@ -170,7 +170,7 @@ def attend(kind: str, graph: Graph, inputs: dict[str, Tensor], **options: Any) -
     return ops.attend(kind, graph, *own, **(edges | options))
 
 
-def _number(kind: str, inputs: dict[str, Tensor], settings: Settings) -> float:
+def number_of(kind: str, inputs: dict[str, Tensor], settings: Settings) -> float:
     """The value of an attention's one setting."""
     if kind == "dot_product":
         return float(inputs["query"].size(-1) ** -0.5 / settings.temperature)
@@ -189,7 +189,7 @@ def results(
     """The output, the weights and the gradient of every argument, by name."""
     leaves = {k: v.clone().requires_grad_() for k, v in inputs.items()}
     arguments = in_order(kind, leaves)
-    number = _number(kind, inputs, settings)
+    number = number_of(kind, inputs, settings)
     out, weights = call(graph, *arguments, number, settings.dropout, seed)
     loss = (out * incoming[0].to(out.dtype)).sum()
     found = {"out": out.detach()}

@@ -30,6 +30,7 @@ from tests.support.attention_cases import (
 
 pytestmark = pytest.mark.gpu
 KINDS = ["gat", "gatv2"]
+EVERY_KIND = [*KINDS, "dot_product"]
 HALF = [torch.bfloat16, torch.float16]
 EVERYTHING = Settings(edge=True, dropout=0.4, weights=True)
 
@@ -92,8 +93,42 @@ def arguments_of(kind: str, graph: Graph, heads: int, channels: int) -> list[Ten
 
 def run(kind: str, graph: Graph, arguments: list[Tensor], **options: Any) -> Tensor:
     assert ops.explain(graph, *arguments, attention=kind).backend == "gpu"
-    out: Tensor = getattr(ops, kind)(graph, *arguments, **options)[0]
-    return out
+    return ops.attend(kind, graph, *arguments, **options)[0]
+
+
+@pytest.mark.usefixtures("poisoned")
+@pytest.mark.parametrize("copies", [1, 3])
+@pytest.mark.parametrize("kind", EVERY_KIND)
+def test_edges_have_weights_and_biases_and_graphs_have_copies(
+    kind: str, copies: int
+) -> None:
+    options = Settings(edge=True, edge_weight=True, edge_bias=True, dropout=0.4)
+    for graph, shared in ((GRAPHS["hub"](), True), (power_law(300, 900, "cpu"), False)):
+        given = options._replace(shared_edges=shared, weights=not shared)
+        compare(kind, graph.repeat(copies), 3, 8, torch.float32, given, "gpu")
+
+
+@pytest.mark.parametrize("heads", [2, 12])
+@pytest.mark.parametrize("width", [1, 8, 20])
+def test_dot_products_with_edge_features(heads: int, width: int) -> None:
+    options = Settings(edge_width=width, dropout=0.4, weights=True, theta="head")
+    graph = power_law(300, 900, "cpu")
+    compare("dot_product", graph, heads, 8, torch.float32, options, "gpu")
+    compare_in_precision("dot_product", graph, heads, 8, torch.bfloat16, options)
+
+
+def test_keys_and_values_may_be_halves_of_one_row() -> None:
+    graph = power_law(300, 2000)
+    both = torch.randn(300, 2 * 64, device="cuda", requires_grad=True)
+    query = torch.randn(300, 4, 16, device="cuda")
+    halves = [x.view(300, 4, 16) for x in both.chunk(2, dim=1)]
+    copies = [x.contiguous() for x in halves]
+    out, _ = ops.dot_product(graph, query, *halves)
+    expected, _ = ops.dot_product(graph, query, *copies)
+    assert torch.equal(out, expected)
+    (found,) = torch.autograd.grad(out.sin().sum(), both, retain_graph=True)
+    (wanted,) = torch.autograd.grad(expected.sin().sum(), both)
+    assert torch.equal(found, wanted)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -114,7 +149,7 @@ def test_edge_features_are_projected_by_the_kernels(
 
 @pytest.mark.usefixtures("poisoned")
 @pytest.mark.parametrize("graph", GRAPHS)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", EVERY_KIND)
 def test_every_result_is_as_exact_as_pytorch(kind: str, graph: str) -> None:
     compare(kind, GRAPHS[graph](), 3, 5, torch.float32, Settings(), "gpu")
     compare_in_precision(kind, GRAPHS[graph](), 2, 16, torch.float32, EVERYTHING)
@@ -123,7 +158,7 @@ def test_every_result_is_as_exact_as_pytorch(kind: str, graph: str) -> None:
 @pytest.mark.usefixtures("poisoned")
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize("dtype", HALF, ids=str)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", EVERY_KIND)
 def test_half_precision_is_as_exact_as_pytorch_in_it(
     kind: str, dtype: Any, graph: str
 ) -> None:
@@ -153,7 +188,7 @@ def test_more_models_at_once_need_no_further_compilation(kind: str) -> None:
 @pytest.mark.usefixtures("poisoned")
 @pytest.mark.parametrize("channels", [1, 7, 32, 65, 600])
 @pytest.mark.parametrize("heads", [1, 5, 50])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", EVERY_KIND)
 def test_any_number_of_heads_and_channels(kind: str, heads: int, channels: int) -> None:
     graph = GRAPHS["self_loops"]()
     options = Settings(dropout=0.5)
@@ -178,7 +213,7 @@ def test_any_number_of_heads_and_channels(kind: str, heads: int, channels: int) 
     ],
     ids=str,
 )
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", EVERY_KIND)
 def test_every_option_and_its_gradients(kind: str, options: Settings) -> None:
     compare(kind, power_law(300, 4000, "cpu"), 4, 8, torch.float32, options, "gpu")
 
@@ -201,12 +236,12 @@ def test_drawn_graphs_and_options(data: Any) -> None:
     )
     # Few shapes: each is compiled.
     heads, channels = data.draw(st.sampled_from([(3, 5), (2, 16)]))
-    kind = data.draw(st.sampled_from(KINDS))
+    kind = data.draw(st.sampled_from(EVERY_KIND))
     compare(kind, graph, heads, channels, torch.float32, options, "gpu")
 
 
 @pytest.mark.usefixtures("poisoned")
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", EVERY_KIND)
 def test_a_hub_of_a_million_edges(kind: str) -> None:
     many = 1_000_000
     spokes = torch.arange(many) % 1000
@@ -215,7 +250,7 @@ def test_a_hub_of_a_million_edges(kind: str) -> None:
     compare(kind, Graph(edges, 1000), 2, 8, torch.float32, Settings(), "gpu")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", EVERY_KIND)
 def test_more_rows_than_programs(kind: str) -> None:
     graph = power_law(60_000, 200_000, "cpu")
     compare(kind, graph, 4, 8, torch.float32, Settings(), "gpu")
@@ -232,7 +267,7 @@ def test_the_dropout_mask_is_the_reference_s(kind: str) -> None:
     assert torch.equal(weights != 0, kept)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", EVERY_KIND)
 def test_a_hundred_runs_agree_bit_by_bit(kind: str) -> None:
     graph = power_law(20_000, 200_000)
     arguments = arguments_of(kind, graph, 4, 32)
@@ -288,7 +323,7 @@ def test_tables_of_more_than_two_billion_elements(kind: str) -> None:
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["scheduled", "unscheduled"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", EVERY_KIND)
 def test_a_cuda_graph_replays_forward_and_backward(kind: str, known: bool) -> None:
     graph = power_law(400, 5000)
     arguments = arguments_of(kind, graph, 2, 16)
@@ -315,18 +350,17 @@ def test_a_cuda_graph_replays_forward_and_backward(kind: str, known: bool) -> No
         torch.testing.assert_close(a, b, atol=1e-4, rtol=1e-4)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", EVERY_KIND)
 def test_vmap_over_models_equals_a_loop(kind: str) -> None:
     graph = power_law(200, 1500)
     single = arguments_of(kind, graph, 2, 8)
     batch = [torch.randn(5, *x.shape, device="cuda") for x in single]
-    together = vmap(lambda *a: getattr(ops, kind)(graph, *a)[0])(*batch)
+    together = vmap(lambda *a: ops.attend(kind, graph, *a)[0])(*batch)
     alone = [run(kind, graph, [x[i] for x in batch]) for i in range(5)]
     torch.testing.assert_close(together, torch.stack(alone))
 
     def loss(*a: Tensor) -> Tensor:
-        out: Tensor = getattr(ops, kind)(graph, *a)[0]
-        return out.square().sum()
+        return ops.attend(kind, graph, *a)[0].square().sum()
 
     every = tuple(range(len(batch)))
     together = vmap(grad(loss, argnums=every))(*batch)

@@ -16,8 +16,8 @@ from tempergat.ops.calls import Backward, Forward, Saved, sum_copies
 from tempergat.ops.gpu import gatv2
 from tempergat.ops.gpu import schedule as gpu_schedule
 from tests.support.attention_cases import (
-    GRAPHS, NAMES, Settings, by_torch, error_of_torch, in_order, make_inputs, results,
-    scale_of)
+    GRAPHS, NAMES, Settings, by_torch, error_of_torch, in_order, make_inputs, number_of,
+    results, scale_of)
 
 # Rows are cut, and programs serve several items, even on graphs this small.
 gpu_schedule.LONGEST = gpu_schedule.LONGEST_OF_SMALL = 8
@@ -30,8 +30,8 @@ if name == "bipartite":
     copies, gpu_schedule._MANY, gpu_schedule._SHORT = 2, 1, 100
 graph = GRAPHS[name]().repeat(copies)
 heads, channels = 3, 5
-# On the bipartite graph the kernels project GATv2's edge features.
-width = 3 if (kind, name) == ("gatv2", "bipartite") else 0
+# On the bipartite graph the kernels take edge features that are not projected.
+width = 3 if kind != "gat" and name == "bipartite" else 0
 options = Settings(
     edge=name != "bipartite", edge_width=width, dropout=0.3, weights=True,
     targets="own" if name == "bipartite" else "shared",
@@ -49,13 +49,13 @@ truth, same = (
 names = NAMES[kind]
 arguments = tuple(in_order(kind, inputs))
 rows = (graph.by_target, graph.by_source)
-kernels = gpu.kernels(kind)
+kernels, number = gpu.kernels(kind), (number_of(kind, inputs, options),)
 out, lse, weights, *state = kernels.forward(
-    Forward(arguments, seed, *rows, copies, (0.2,), 0.3, True))
+    Forward(arguments, seed, *rows, copies, number, 0.3, True))
 saved = Saved(arguments, seed, out, lse, tuple(state), *rows)
 wanted = (True,) * len(names)
 gradients = kernels.backward(
-    Backward(*incoming, saved, copies, (0.2,), 0.3, wanted))
+    Backward(*incoming, saved, copies, number, 0.3, wanted))
 found = {"out": out, "weights": weights}
 found |= {
     "d" + n: sum_copies(g, inputs[n])
@@ -75,7 +75,7 @@ for n, exact in truth.items():
 
 
 @pytest.mark.parametrize("graph", ["self_loops", "bipartite"])
-@pytest.mark.parametrize("kind", ["gat", "gatv2"])
+@pytest.mark.parametrize("kind", ["gat", "gatv2", "dot_product"])
 def test_interpreted_kernels_agree_with_float64(kind: str, graph: str) -> None:
     run_interpreted(PROGRAM, kind, graph)
 

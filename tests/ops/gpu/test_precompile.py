@@ -79,14 +79,14 @@ def test_a_dry_run_compiles_kernels_in_the_order_of_their_need() -> None:
     assert names.index("_target_kernel") < names.index("_source_kernel")
 
 
-@pytest.mark.parametrize("op", ["gat", "gatv2"])
+@pytest.mark.parametrize("op", ["gat", "gatv2", "dot_product"])
 def test_a_whole_number_as_slope_needs_no_other_kernels(op: str) -> None:
     # Triton compiles another kernel for a whole number, and yet another for 1.
     assert _run(op, "types", "whole") == _run(op, "types", "float")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("op", ["gat", "gatv2"])
+@pytest.mark.parametrize("op", ["gat", "gatv2", "dot_product"])
 def test_kernels_of_a_dry_run_compile_for_a_gpu_that_is_not_here(op: str) -> None:
     (count,) = _run(op, "compile")
     assert int(count) >= 12
@@ -174,7 +174,7 @@ def test_nothing_is_compiled_without_a_gpu() -> None:
 
 
 def test_an_unknown_op_is_refused() -> None:
-    with pytest.raises(ValueError, match="op must be one of gat, gatv2, dropout"):
+    with pytest.raises(ValueError, match="op must be one of gat, gatv2, dot_product, dropout"):
         ops.compile_ahead("gta", 8, 16)
 
 

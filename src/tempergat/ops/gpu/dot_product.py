@@ -29,6 +29,7 @@ from tempergat.ops.gpu.common import (
 )
 from tempergat.ops.gpu.dot_product_forward import (
     backward_tile,
+    by_head,
     feature_cells,
     inverse_temperature,
     row_stride,
@@ -222,7 +223,7 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
     assert by_source is not None
     value, key, query, edge_x, edge_map, temperature, *edges = saved.inputs
     edge_weight, edge_bias = map(contiguous_or_none, edges)
-    edge_x, temperature = contiguous_or_none(edge_x), contiguous_or_none(temperature)
+    edge_x, heat = contiguous_or_none(edge_x), by_head(temperature, value)
     call = call._replace(
         dout=call.dout.contiguous(), dweights=contiguous_or_none(call.dweights)
     )
@@ -252,12 +253,12 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
     part = plan.new_partials(work_like, heads * channels, copies=copies)
     part_du = plan.new_partials(work_like, heads * width, copies=copies)
     flags = (edge_weight is not None, edge_bias is not None, dweights is not None)
-    learnt = temperature is not None
+    learnt = heat is not None
     launch(
         _target_kernel,
         (copies * work.num_items, blocks),
         (
-            *tables.tensors, dout, dweights, u, r, edge_x, temperature, edge_weight,
+            *tables.tensors, dout, dweights, u, r, edge_x, heat, edge_weight,
             edge_bias, table, plan.items, *by_target[1:], dquery, du, weights, dlogit,
             dedge_x, dedge_weight, part, part_du, dropout.seed,
         ),
@@ -284,7 +285,7 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
         _source_kernel,
         (copies * work.num_items, blocks),
         (
-            tables.tensors[2], dout, weights, dlogit, temperature, plan.items,
+            tables.tensors[2], dout, weights, dlogit, heat, plan.items,
             by_source.other, by_source.position, dkey, dvalue, part_key, part_value,
         ),
         (*work, scale, tables.strides[2], heads),
@@ -299,9 +300,9 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
         dmap = outer(query, du) + outer(dout, saved.state[0])
         dx = torch.zeros_like(edge_x) if dedge_x is None else dedge_x.sum(0)
     dtemperature = work_like.new_empty(0)
-    if temperature is not None:
+    if heat is not None:
         # Of logits <q, ...> / T, whose gradient with respect to q is dquery.
-        products = (query.float() * dquery.float()).sum((0, 2))
-        dtemperature = -products / temperature
+        dheat = -(query.float() * dquery.float()).sum((0, 2)) / heat
+        dtemperature = dheat if temperature.dim() else dheat.sum()
     dbias = dlogit if edge_bias is not None else dlogit[:0]
     return dvalue, dkey, dquery, dx, dmap, dtemperature, dedge_weight, dbias

@@ -76,6 +76,13 @@ def backward_tile(z: Tensor) -> Tile:
     return choose_tile(heads, channels, size, 128, 128)
 
 
+def by_head(temperature: Tensor | None, value: Tensor) -> Tensor | None:
+    """The temperature of each head, [H]."""
+    if temperature is None:
+        return None
+    return temperature.expand(value.size(1)).contiguous()
+
+
 @triton.jit
 def row_stride(units, H, C: tl.constexpr, STRIDED: tl.constexpr):
     """How many elements further the next row begins."""
@@ -214,7 +221,7 @@ def forward(call: Forward) -> tuple[Tensor, ...]:
     """Output [T, H, C], log-sum-exp [T, H, 2], weights [E, H], and c [T, H, D]."""
     value, key, query, edge_x, edge_map, temperature, *_ = call.inputs
     width, u = 0, None
-    edge_x, temperature = contiguous_or_none(edge_x), contiguous_or_none(temperature)
+    edge_x, temperature = contiguous_or_none(edge_x), by_head(temperature, value)
     if edge_x is not None and edge_map is not None:
         width, u = edge_x.size(1), pull_back(query, edge_map).contiguous()
     tables = row_tables(value, key, query)
