@@ -174,7 +174,9 @@ def test_nothing_is_compiled_without_a_gpu() -> None:
 
 
 def test_an_unknown_op_is_refused() -> None:
-    with pytest.raises(ValueError, match="op must be one of gat, gatv2, dot_product, dropout"):
+    with pytest.raises(
+        ValueError, match="op must be one of gat, gatv2, dot_product, dropout"
+    ):
         ops.compile_ahead("gta", 8, 16)
 
 

@@ -240,7 +240,7 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
     blocks = divide_up(heads, tile.heads)
     if edge_x is not None:
         width = edge_x.size(1)
-        u, r = (pull_back(x, edge_map).contiguous() for x in (query, dout))
+        u, r = (pull_back(x, edge_map) for x in (query, dout))
         du = torch.empty_like(u)
         if wants_x:
             dedge_x = work_like.new_zeros(blocks, stored, width)

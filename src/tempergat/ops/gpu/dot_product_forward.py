@@ -223,7 +223,7 @@ def forward(call: Forward) -> tuple[Tensor, ...]:
     width, u = 0, None
     edge_x, temperature = contiguous_or_none(edge_x), by_head(temperature, value)
     if edge_x is not None and edge_map is not None:
-        width, u = edge_x.size(1), pull_back(query, edge_map).contiguous()
+        width, u = edge_x.size(1), pull_back(query, edge_map)
     tables = row_tables(value, key, query)
     flags = (
         tables.strided,
