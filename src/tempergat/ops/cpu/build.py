@@ -105,7 +105,7 @@ def _compile(compiler: str, folder: Path, name: str) -> Path:
     cores = os.cpu_count() or 1
     print(
         f"compiling the CPU kernels: {len(commands)} files on {cores} cores, about "
-        f"{max(1, round(5 / cores))} min",
+        f"{max(1, round(7 / cores))} min",
         flush=True,
     )
     with ThreadPoolExecutor(cores) as pool:
