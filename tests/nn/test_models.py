@@ -259,3 +259,11 @@ def test_dropout_of_sparse_features_drops_stored_elements():
     # All elements are stored, in the order of the dense matrix: the masks agree.
     assert torch.allclose(out, model(dense, EDGES, dropout_seed=seed), atol=1e-5)
     assert not torch.allclose(out, model(sparse, EDGES, dropout_seed=seed + 1))
+
+
+@pytest.mark.parametrize("residual", [False, True])
+def test_layers_of_transformers_always_add_a_map_of_their_input(residual):
+    model = build_model("transformer", 6, 8, 3, residual=residual)
+    assert all(conv.root_weight for conv in model.convs)
+    model = build_model("transformer", 6, 8, 3, root_weight=False)
+    assert not any(conv.root_weight for conv in model.convs)

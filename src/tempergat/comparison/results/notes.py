@@ -157,7 +157,7 @@ def note_on_residual(
         return ()
     every = len(having) == len(configs)
     who = "All methods" if every else listed(having, most=len(having))
-    gated = {configs[method]["residual"] for method in having} == {"gate"}
+    gated = {configs[method].get("residual") for method in having} == {"gate"}
     note = (
         f"{who} {'have' if every or len(having) > 1 else 'has'} a residual: each layer "
         f"adds a {'learned share of a ' if gated else ''}linear map of its input"
