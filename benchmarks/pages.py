@@ -19,6 +19,21 @@ RESULTS = Path(__file__).parent / "results"
 GRAPHS = {"arxiv": "arxiv size", "reddit": "Reddit size", "products": "products size"}
 OPS = {"gat": "GAT", "gatv2": "GATv2"}
 ACCURACIES = (0.45, 0.85, 0.88)
+# Columns of files that a page shows as they are, and how many of them are words.
+MEASURED = {
+    "short_rows": (
+        ("graph", "op", "ms", "scores_ms", "compulsory_ms", "ratio", "target", "met"),
+        2,
+    ),
+    "dot_product": (
+        ("what", "graph", "dtype", "ms", "peak_gib", "ratio", "target", "met"),
+        3,
+    ),
+    "feature_sets": (
+        ("layer", "sets", "nodes", "edges", "ms", "replicated_ms", "ratio", "met"),
+        1,
+    ),
+}
 Row = dict[str, str]
 
 
@@ -312,8 +327,16 @@ def own_graph(name: str) -> str:
     return table(head, [[row[column] for column in head] for row in rows], 1)
 
 
+def measured(name: str) -> str:
+    """Some columns of a file of results, as they are."""
+    head, words = MEASURED[name]
+    body = [[row[column] for column in head] for row in read(name)]
+    return table([column.replace("_", " ") for column in head], body, words)
+
+
 PAGES: dict[str, tuple[Callable[..., str], ...]] = {
     "speed": (
+        measured,
         small_graphs,
         first_minute,
         large_ops,

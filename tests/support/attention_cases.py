@@ -243,6 +243,9 @@ def scale_of(name: str, truth: dict[str, Tensor], inputs: dict[str, Tensor]) -> 
     if name == "dtheta":
         products = [(truth[f"d{k}"] * inputs[k]).abs().sum() for k in vectors]
         return torch.stack(products).sum().clamp(min=1)
+    if name == "dtemperature":
+        products = (truth["dquery"] * inputs["query"]).abs().sum()
+        return (products / inputs["temperature"].min()).clamp(min=1)
     scale = truth[name].abs().max().clamp(min=1)
     if name == "dedge_weight":
         # Its weights are computed again, from logits of up to about 30.

@@ -293,7 +293,10 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
         tile.warps,
     )  # fmt: skip
     merge_sum(plan, part_key, dkey, (part_value, dvalue), copies)
+    del weights, part, part_du, part_key, part_value
 
+    dbias = dlogit if edge_bias is not None else work_like.new_empty(0, heads)
+    del dlogit
     dmap, dx = work_like.new_empty(heads, channels, 0), work_like.new_empty(0, width)
     if edge_x is not None and du is not None:
         add_push(dquery, du, edge_map)
@@ -304,5 +307,4 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
         # Of logits <q, ...> / T, whose gradient with respect to q is dquery.
         dheat = -(query.float() * dquery.float()).sum((0, 2)) / heat
         dtemperature = dheat if temperature.dim() else dheat.sum()
-    dbias = dlogit if edge_bias is not None else dlogit[:0]
     return dvalue, dkey, dquery, dx, dmap, dtemperature, dedge_weight, dbias

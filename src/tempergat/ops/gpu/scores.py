@@ -64,7 +64,7 @@ def _temperature(theta_ptr, heads, in_heads, epsilon, LEARNT: tl.constexpr):
 
 
 @triton.jit(do_not_specialize=["num_rows", "num_heads"])
-def _forward_kernel(
+def _scores_kernel(
     z_ptr, first_att_ptr, second_att_ptr, theta_ptr, first_ptr, second_ptr,
     num_rows, num_heads, epsilon,
     KNOWN_HEADS: tl.constexpr, C: tl.constexpr, BLOCK_R: tl.constexpr,
@@ -91,7 +91,7 @@ def _forward_kernel(
 
 
 @triton.jit(do_not_specialize=["num_rows", "second_rows", "num_heads"])
-def _backward_kernel(
+def _scores_backward_kernel(
     z_ptr, first_att_ptr, second_att_ptr, theta_ptr, dfirst_ptr, dsecond_ptr,
     dz_ptr, part_ptr, num_rows, second_rows, num_heads, epsilon,
     KNOWN_HEADS: tl.constexpr, C: tl.constexpr, BLOCK_R: tl.constexpr,
@@ -212,7 +212,7 @@ def forward(z: Tensor, vectors: Vectors) -> list[Tensor]:
         scores.append(first.new_empty(rows, heads))
     block, tiles, constants = rows_tile(z)
     launch(
-        _forward_kernel,
+        _scores_kernel,
         (divide_up(rows, block), tiles),
         (z, first, second, theta, scores[0], scores[-1]),
         (rows, heads, EPSILON),
@@ -242,7 +242,7 @@ def backward(
     count = 1 if second is None else 2
     part = first.new_empty(programs, count, heads, channels)
     launch(
-        _backward_kernel,
+        _scores_backward_kernel,
         (programs, tiles),
         (z, first, second, theta, dscores[0], dscores[-1], dz, part),
         (rows, dscores[-1].size(0), heads, EPSILON),
