@@ -237,15 +237,16 @@ def scale_of(name: str, truth: dict[str, Tensor], inputs: dict[str, Tensor]) -> 
     """The size of the numbers that a result is computed from.
 
     The gradient of an attention vector is that of the quotient, over T. That of theta
-    is a sum of products with the vectors, which mostly cancel.
+    is a sum of products with the vectors, which mostly cancel; that of T itself, with
+    the queries.
     """
     vectors = [k for k in inputs if k.startswith("att")]
     if name == "dtheta":
         products = [(truth[f"d{k}"] * inputs[k]).abs().sum() for k in vectors]
         return torch.stack(products).sum().clamp(min=1)
     if name == "dtemperature":
-        products = (truth["dquery"] * inputs["query"]).abs().sum()
-        return (products / inputs["temperature"].min()).clamp(min=1)
+        product = (truth["dquery"] * inputs["query"]).abs().sum()
+        return (product / inputs["temperature"].min()).clamp(min=1)
     scale = truth[name].abs().max().clamp(min=1)
     if name == "dedge_weight":
         # Its weights are computed again, from logits of up to about 30.

@@ -96,6 +96,8 @@ class KernelCall:
     def add_edge_gradients(self, call: Backward) -> tuple[Tensor | None, ...]:
         """The weights and biases of edges; returns their gradients, where wanted."""
         edge_weight, edge_bias = call.saved.inputs[-2:]
+        if edge_weight is None and edge_bias is None:
+            return None, None
         # A padded edge has gradient 0.
         dedge_weight, dedge_bias = (
             torch.zeros_like(x, memory_format=torch.contiguous_format)
@@ -135,9 +137,9 @@ class KernelCall:
             edges = forward.by_target.other.size(0)
             weights = self.z.new_zeros((edges, heads), dtype=work)
         edge_weight, edge_bias = forward.inputs[-2:]
+        dense = {"edge_weight": edge_weight, "edge_bias": edge_bias}
         self.add_features(out=out)
-        self.add_dense(lse=lse, weights=weights)
-        self.add_dense(edge_weight=edge_weight, edge_bias=edge_bias)
+        self.add_dense(lse=lse, weights=weights, **dense)
         library.library.run(kernel, self.values)
         return out, lse, weights
 

@@ -66,6 +66,14 @@ struct EdgeNumbers {
   Vec<A, L> at(int64_t position, int64_t h) const {
     return load<L>(data + position * heads + h);
   }
+  // dalpha of a weight that is multiplied by an edge's number, for L heads. In double:
+  // where one edge has the whole weight, delta is exactly this, and they cancel.
+  template <int L>
+  Vec<double, L> times(Vec<A, L> dalpha, int64_t position, int64_t h) const {
+    const auto x = __builtin_convertvector(dalpha, Vec<double, L>);
+    if (!data) return x;
+    return x * __builtin_convertvector(at<L>(position, h), Vec<double, L>);
+  }
   // Calls change(place, number) with L heads of each of some edges' numbers [count, H].
   template <class Change>
   void apply(const Edges& edges, int64_t from, int64_t count, A* numbers,

@@ -246,9 +246,8 @@ struct GatBackward {
         if (dropout)
           dalpha *= signed_alpha < 0 ? Vec<A, L>{} : splat<L, A>(dropout.keep_scale);
         if (dweights || dropout) store<L>(to + H, dalpha);
-        if (edge_weight) dalpha *= edge_weight.template at<L>(position, h);
         const D alpha = __builtin_convertvector(absolute<L, A>(signed_alpha), D);
-        delta += alpha * __builtin_convertvector(dalpha, D);
+        delta += alpha * edge_weight.template times<L>(dalpha, position, h);
         mass += alpha;
       }
       // Dividing by the sum of the weights removes their common rounding error, so that
@@ -262,16 +261,14 @@ struct GatBackward {
         const auto u = scores.template sums<L>(by_target.other[k], i, position, h);
         const auto slope = u > 0 ? splat<L, A>(1) : splat<L, A>(scores.slope);
         const D alpha = __builtin_convertvector(absolute<L, A>(load<L>(to)), D);
-        const D kept = __builtin_convertvector(load<L>(to + H), D);
-        D dalpha = kept;
-        if (edge_weight)
-          dalpha *= __builtin_convertvector(edge_weight.template at<L>(position, h), D);
-        const D dlogit = alpha * scale * (dalpha - delta);
+        const auto kept = load<L>(to + H);
+        const D dlogit =
+            alpha * scale * (edge_weight.template times<L>(kept, position, h) - delta);
         const D d = dlogit * __builtin_convertvector(slope, D);
         total += d;
         if (dedge_weight)
           store<L>(dedge_weight + position * H + h,
-                   __builtin_convertvector(alpha * scale * kept, Vec<A, L>));
+                   __builtin_convertvector(alpha * scale, Vec<A, L>) * kept);
         if (dedge_bias)
           store<L>(dedge_bias + position * H + h,
                    __builtin_convertvector(dlogit, Vec<A, L>));

@@ -144,8 +144,7 @@ struct SoftmaxBackward {
         }
         store<L>(record(at) + h, alpha);
         store<L>(record(at) + H + h, dalpha);
-        if (edge_weight) dalpha *= edge_weight.template at<L>(at, h);
-        delta += weight * __builtin_convertvector(dalpha, Doubles);
+        delta += weight * edge_weight.template times<L>(dalpha, at, h);
         total += weight;
       }
       store<L>(m.delta + h, delta);
@@ -168,16 +167,13 @@ struct SoftmaxBackward {
         const auto alpha = load<L>(to);
         const Doubles weight =
             __builtin_convertvector(absolute<L, A>(alpha), Doubles) * scale;
-        const Doubles kept = __builtin_convertvector(load<L>(to + H), Doubles);
-        Doubles dalpha = kept;
-        if (edge_weight)
-          dalpha *=
-              __builtin_convertvector(edge_weight.template at<L>(at, h), Doubles);
-        const Doubles dlogit = weight * (dalpha - delta);
+        const auto kept = load<L>(to + H);
+        const Doubles dlogit =
+            weight * (edge_weight.template times<L>(kept, at, h) - delta);
         total += dlogit;
         if (dedge_weight)
           store<L>(dedge_weight + at * H + h,
-                   __builtin_convertvector(weight * kept, Vec<A, L>));
+                   __builtin_convertvector(weight, Vec<A, L>) * kept);
         if (dedge_bias)
           store<L>(dedge_bias + at * H + h,
                    __builtin_convertvector(dlogit, Vec<A, L>));
