@@ -235,7 +235,8 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
     # A padded edge, which no row has, has weight and gradient 0.
     weights, dlogit = work_like.new_zeros(2, stored, heads).unbind()
     dedge_weight = work_like.new_zeros(stored if edge_weight is not None else 0, heads)
-    width, u, r, du, dedge_x, wants_x = 0, None, None, None, None, call.wanted[3]
+    width, u, r, du, dedge_x = 0, None, None, None, None
+    wants_x = edge_x is not None and call.wanted[3]
     tile = backward_tile(value)
     blocks = divide_up(heads, tile.heads)
     if edge_x is not None:
@@ -268,7 +269,7 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
         ),
         (
             *tile.constants(heads, channels), tables.strided, width,
-            power_of_two(max(width, 1)), learnt, bool(wants_x), *flags, dropout.on,
+            power_of_two(max(width, 1)), learnt, wants_x, *flags, dropout.on,
             copies > 1,
         ),
         tile.warps,

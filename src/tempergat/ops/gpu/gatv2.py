@@ -350,7 +350,7 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
     programs = min(items, most_programs)
     part = plan.new_partials(att, heads * channels, copies=copies)
     datt = att.new_empty(programs, heads, channels)
-    dedge_x, dmap, wants_x = None, None, call.wanted[4]
+    dedge_x, dmap, wants_x = None, None, edge_x is not None and call.wanted[4]
     if edge_x is not None:
         if wants_x:
             # A padded edge, which no row has, has gradient 0.
@@ -364,7 +364,7 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
             dedge_weight, dedge_bias, part, dropout.seed,
         ),
         (*work, items, *numbers),
-        (*constants, bool(wants_x), copies > 1),
+        (*constants, wants_x, copies > 1),
         tile.warps,
     )  # fmt: skip
     merge_sum(plan, part, dz_dst, copies=copies)
