@@ -28,6 +28,7 @@ from tempergat.ops.gpu.common import (
     widen,
 )
 from tempergat.ops.gpu.dot_product_forward import (
+    RowTables,
     backward_tile,
     by_head,
     feature_cells,
@@ -219,8 +220,7 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
         table: What `statistics` would return, where it is known already.
     """
     saved, copies = call.saved, call.copies
-    by_target, by_source = saved.by_target, saved.by_source
-    assert by_source is not None
+    by_target = saved.by_target
     value, key, query, edge_x, edge_map, temperature, *edges = saved.inputs
     edge_weight, edge_bias = map(contiguous_or_none, edges)
     edge_x, heat = contiguous_or_none(edge_x), by_head(temperature, value)
@@ -277,24 +277,8 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
     second = None if du is None else (part_du, du)
     merge_sum(plan, part, dquery, second, copies)
 
-    plan = schedule(by_source.pointer)
-    work = plan.work(by_source, query.size(0) // copies, copies, ())
-    dkey, dvalue = key.new_empty(key.shape), value.new_empty(value.shape)
-    part_key = plan.new_partials(work_like, heads * channels, copies=copies)
-    part_value = plan.new_partials(work_like, heads * channels, copies=copies)
-    launch(
-        _source_kernel,
-        (copies * work.num_items, blocks),
-        (
-            tables.tensors[2], dout, weights, dlogit, heat, plan.items,
-            by_source.other, by_source.position, dkey, dvalue, part_key, part_value,
-        ),
-        (*work, scale, tables.strides[2], heads),
-        (*tile.constants(heads, channels), tables.strided, learnt, copies > 1),
-        tile.warps,
-    )  # fmt: skip
-    merge_sum(plan, part_key, dkey, (part_value, dvalue), copies)
-    del weights, part, part_du, part_key, part_value
+    dkey, dvalue = _source_gradients(call, tables, weights, dlogit, heat)
+    del weights, part, part_du
 
     dbias = dlogit if edge_bias is not None else work_like.new_empty(0, heads)
     del dlogit
@@ -309,3 +293,39 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
         dheat = -(query.float() * dquery.float()).sum((0, 2)) / heat
         dtemperature = dheat if temperature.dim() else dheat.sum()
     return dvalue, dkey, dquery, dx, dmap, dtemperature, dedge_weight, dbias
+
+
+def _source_gradients(
+    call: Backward,
+    tables: RowTables,
+    weights_EH: Tensor,
+    dlogit_EH: Tensor,
+    heat: Tensor | None,
+) -> tuple[Tensor, Tensor]:
+    """The gradients of keys and values, from what the pass by target has left."""
+    copies, by_source = call.copies, call.saved.by_source
+    assert by_source is not None
+    value, key, query = tables.tensors
+    _, heads, channels = value.shape
+    tile, plan = backward_tile(value), schedule(by_source.pointer)
+    work = plan.work(by_source, query.size(0) // copies, copies, ())
+    dkey, dvalue = key.new_empty(key.shape), value.new_empty(value.shape)
+    part_key, part_value = (
+        plan.new_partials(weights_EH, heads * channels, copies=copies) for _ in range(2)
+    )
+    launch(
+        _source_kernel,
+        (copies * work.num_items, divide_up(heads, tile.heads)),
+        (
+            query, call.dout, weights_EH, dlogit_EH, heat, plan.items,
+            by_source.other, by_source.position, dkey, dvalue, part_key, part_value,
+        ),
+        (*work, float(call.settings[0]), tables.strides[2], heads),
+        (
+            *tile.constants(heads, channels), tables.strided, heat is not None,
+            copies > 1,
+        ),
+        tile.warps,
+    )  # fmt: skip
+    merge_sum(plan, part_key, dkey, (part_value, dvalue), copies)
+    return dkey, dvalue
