@@ -157,8 +157,12 @@ class EdgeLayer:
         axis = len(sets) if own else 0
         shape = tuple(values.shape)
         rest = shape[axis:]
-        fits = rest in ((edges,), (edges, self.heads))
-        if not fits or (own and (not sets or shape[:axis] != sets)):
+        # Size by size: a compiler does not compare tuples of unknown sizes.
+        fits = len(rest) in (1, 2) and rest[0] == edges
+        if len(rest) == 2:
+            fits = fits and rest[1] == self.heads
+        same_sets = all(a == b for a, b in zip(shape, sets, strict=False))
+        if not fits or (own and not (sets and same_sets)):
             more = f", or these after the dimensions {list(sets)}" if sets else ""
             raise ValueError(
                 f"{name} has shape {list(shape)}, but edge_index has {edges} edges and "
