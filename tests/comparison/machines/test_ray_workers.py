@@ -172,7 +172,7 @@ def test_a_lost_head_is_one_line_that_says_how_to_go_on(tmp_path: Path) -> None:
             stderr=file,
         )
         own.kill_while_it_trains("head")
-        assert command.wait(timeout=60.0) == 2
+        assert command.wait(timeout=240.0) == 2
     said = log.read_text().partition(" on cpu of a Ray cluster")[2].splitlines()[1:]
     assert len(said) == 1
     assert "tempergat: the head of the Ray cluster, " in said[0]
