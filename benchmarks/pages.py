@@ -29,6 +29,19 @@ MEASURED = {
         ("what", "graph", "dtype", "ms", "peak_gib", "ratio", "target", "met"),
         3,
     ),
+    "mesh": (
+        (
+            "what",
+            "graph",
+            "dtype",
+            "forward_ms",
+            "ms",
+            "ratio",
+            "peak_gib",
+            "edges_gib",
+        ),
+        3,
+    ),
     "feature_sets": (
         ("layer", "sets", "nodes", "edges", "ms", "replicated_ms", "ratio", "met"),
         1,

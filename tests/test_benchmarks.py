@@ -13,6 +13,7 @@ from benchmarks import (
     attention_checks,
     attention_cpu,
     graphs,
+    mesh,
     pages,
     sampling,
     small_graphs,
@@ -66,6 +67,20 @@ def test_kernels_on_a_gpu_are_compared_with_the_same_function(kind: str) -> None
         rest = [torch.randn(20, 2, 4), torch.randn(2, 4)]
     expected = attention_checks.by_torch(kind)(graph, z, *rest)
     torch.testing.assert_close(getattr(ops, kind)(graph, z, *rest)[0], expected)
+
+
+def test_the_mesh_has_the_edges_of_all_levels() -> None:
+    nodes, edge_index = mesh.icosphere(2)
+    assert nodes.shape == (162, 3)
+    torch.testing.assert_close(nodes.norm(dim=1), torch.ones(162).double())
+    assert edge_index.unique(dim=1).shape == (2, 2 * (30 + 120 + 480))
+    # A node of a level has six neighbours on it, the twelve corners have five.
+    assert edge_index[1].bincount().unique().tolist() == [6, 12, 15]
+    edge_index, points = mesh.grid_to_mesh((5, 8), nodes, 3)
+    assert points == 40
+    graph = mesh.grouped(edge_index, points, len(nodes))
+    assert graph.dst.diff().min() >= 0
+    assert torch.equal(graph.src.bincount(), torch.full((40,), 3))
 
 
 def test_small_graphs_have_a_row_for_each_layer_and_a_wrong_layer_no_time() -> None:
