@@ -20,6 +20,7 @@ from tempergat.ops.edge_maps import add_push, outer, pull_back
 from tempergat.ops.gpu.common import (
     contiguous_or_none,
     dropout_arguments,
+    exp,
     factors_of_edges,
     load_row,
     load_work,
@@ -37,7 +38,7 @@ from tempergat.ops.gpu.dot_product_forward import (
     row_tables,
 )
 from tempergat.ops.gpu.dot_product_forward import forward as forward
-from tempergat.ops.gpu.launch import divide_up, launch, power_of_two
+from tempergat.ops.gpu.launch import divide_up, launch
 from tempergat.ops.gpu.schedule import Work, schedule
 from tempergat.ops.gpu.sums import merge_sum, statistics
 
@@ -59,7 +60,7 @@ def _target_kernel(
     KNOWN_HEADS: tl.constexpr, C: tl.constexpr,
     BLOCK_E: tl.constexpr, BLOCK_H: tl.constexpr, BLOCK_C: tl.constexpr,
     UNROLL: tl.constexpr, EXACT: tl.constexpr, STRIDED: tl.constexpr,
-    D: tl.constexpr, BLOCK_D: tl.constexpr, LEARNT: tl.constexpr,
+    D: tl.constexpr, LEARNT: tl.constexpr,
     DEDGE_X: tl.constexpr, WEIGHT: tl.constexpr, BIAS: tl.constexpr,
     DWEIGHT: tl.constexpr, DROPOUT: tl.constexpr,
     COPIES: tl.constexpr,
@@ -78,50 +79,54 @@ def _target_kernel(
     tau = inverse_temperature(temperature_ptr, heads, in_heads, scale, LEARNT)
     # [1, H, C] and [1, H]
     query = load_row(query_ptr, row, query_stride, cell, in_row)
-    query = query.to(tl.float32) * tau[None, :, None]
+    query = query.to(tl.float32) * tau[:, :, None]
     dout = load_row(dout_ptr, row, H * C, cell, in_row).to(tl.float32)
     lse = load_row(statistics_ptr, row, 2 * H, heads, in_heads)
     delta = load_row(statistics_ptr + H, row, 2 * H, heads, in_heads)
     dquery = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
     if D:
-        d_cell, in_d, columns = feature_cells(heads, in_heads, D, BLOCK_D)
-        u = load_row(u_ptr, row, H * D, d_cell, in_d) * tau[None, :, None]
+        feature, d_cell, in_d = feature_cells(cell, heads, in_heads, C, D)
+        u = load_row(u_ptr, row, H * D, d_cell, in_d) * tau[:, :, None]
         r = load_row(r_ptr, row, H * D, d_cell, in_d)
-        du = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_D], tl.float32)
+        du = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
     for s in range(start, end, BLOCK_E * UNROLL):
         rows_j = ()
         for k in tl.static_range(UNROLL):
             slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)  # [E]
             valid = slots < end
-            in_table = valid[:, None, None] & in_row[None]
+            valid_row = valid[:, None, None]
+            in_table = valid_row & in_row[None]
             j = tl.load(other_ptr + slots, mask=valid, other=0).to(tl.int64)
             j = j[:, None, None]
             # k_j and v_j, [E, H, C]
             key = tl.load(key_cells + j * key_stride, mask=in_table, other=0.0)
             value = tl.load(value_cells + j * value_stride, mask=in_table, other=0.0)
-            rows_j = rows_j + ((key, value),)
+            place = tl.load(position_ptr + slots, mask=valid, other=0).to(tl.int64)
+            x = key
+            if D:
+                of_edge = (place + copy * edge_step)[:, None, None]
+                x = edge_x_ptr + of_edge * D + feature[None]
+                x = tl.load(x, mask=valid_row & in_d[None], other=0.0)
+            rows_j = rows_j + ((key, value, place, x),)
         for k in tl.static_range(UNROLL):
             slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)
             valid = slots < end
-            key = widen(rows_j[k][0])
-            place = tl.load(position_ptr + slots, mask=valid, other=0).to(tl.int64)
+            key, place, x = widen(rows_j[k][0]), rows_j[k][2], rows_j[k][3]
             # Where the edge's inputs are, and its results.
             of_edge, own = place + copy * edge_step, place + copy * num_edges
             own_head = own[:, None] * H + heads[None, :]
             valid_head = valid[:, None] & in_heads[None, :]
-            logit = tl.sum(key * query, axis=2)  # [E, H]
-            dalpha = tl.sum(widen(rows_j[k][1]) * dout, axis=2)
+            product = key * query
+            dproduct = widen(rows_j[k][1]) * dout
             if D:
-                x = tl.load(  # [E, D]
-                    edge_x_ptr + of_edge[:, None] * D + columns[None, :],
-                    mask=valid[:, None] & (columns < D)[None, :], other=0.0,
-                )  # fmt: skip
-                logit += tl.sum(u * x[:, None, :], axis=2)
-                dalpha += tl.sum(r * x[:, None, :], axis=2)
+                product += u * x
+                dproduct += r * x
+            logit = tl.sum(product, axis=2)  # [E, H]
+            dalpha = tl.sum(dproduct, axis=2)
             if BIAS:
                 bias = edge_bias_ptr + of_edge[:, None] * H + heads[None, :]
                 logit += tl.load(bias, mask=valid_head, other=0.0)
-            alpha = tl.where(valid[:, None], tl.exp(logit - lse), 0.0)
+            alpha = tl.where(valid[:, None], exp(logit - lse), 0.0)
             weight = alpha
             if DWEIGHT:
                 dalpha += tl.load(dweight_ptr + own_head, mask=valid_head, other=0.0)
@@ -140,19 +145,20 @@ def _target_kernel(
             tl.store(dlogit_ptr + own_head, dlogit, mask=valid_head)
             dquery += dlogit[:, :, None] * key
             if D:
-                du += dlogit[:, :, None] * x[:, None, :]
+                du += dlogit[:, :, None] * x
                 if DEDGE_X:
                     dx = dlogit[:, :, None] * u + weight[:, :, None] * r
-                    dx = tl.sum(dx, axis=1)  # [E, D]
+                    dx = tl.sum(dx, axis=1)  # [E, C]
                     # The part of this tile of heads.
                     first = tl.program_id(1).to(tl.int64) * total_edges
-                    target = (first + own)[:, None] * D + columns[None, :]
-                    mask = valid[:, None] & (columns < D)[None, :]
+                    columns = tl.arange(0, BLOCK_C)[None, :]
+                    target = (first + own)[:, None] * D + columns
+                    mask = valid[:, None] & (columns < D)
                     tl.store(dedge_x_ptr + target, dx, mask=mask)
-    dquery = tl.sum(dquery, axis=0) * tau[:, None]
+    dquery = tl.sum(dquery, axis=0, keep_dims=True) * tau[:, :, None]
     store_row(dquery_ptr, part_ptr, dquery, row, partial, H * C, cell, in_row)
     if D:
-        du = tl.sum(du, axis=0) * tau[:, None]
+        du = tl.sum(du, axis=0, keep_dims=True) * tau[:, :, None]
         store_row(du_ptr, part_du_ptr, du, row, partial, H * D, d_cell, in_d)
 
 
@@ -201,9 +207,9 @@ def _source_kernel(
             dkey += rows_i[k][3][:, :, None] * widen(rows_i[k][0])
             dvalue += rows_i[k][2][:, :, None] * widen(rows_i[k][1])
     tau = inverse_temperature(temperature_ptr, heads, in_heads, scale, LEARNT)
-    dkey = tl.sum(dkey, axis=0) * tau[:, None]
+    dkey = tl.sum(dkey, axis=0, keep_dims=True) * tau[:, :, None]
     store_row(dkey_ptr, part_key_ptr, dkey, row, partial, H * C, cell, in_row)
-    dvalue = tl.sum(dvalue, axis=0)
+    dvalue = tl.sum(dvalue, axis=0, keep_dims=True)
     store_row(dvalue_ptr, part_value_ptr, dvalue, row, partial, H * C, cell, in_row)
 
 
@@ -237,10 +243,14 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
     dedge_weight = work_like.new_zeros(stored if edge_weight is not None else 0, heads)
     width, u, r, du, dedge_x = 0, None, None, None, None
     wants_x = edge_x is not None and call.wanted[3]
-    tile = backward_tile(value)
-    blocks = divide_up(heads, tile.heads)
     if edge_x is not None:
         width = edge_x.size(1)
+    plan = schedule(by_target.pointer)
+    given = (edge_x, edge_weight, edge_bias)
+    work = plan.work(by_target, value.size(0) // copies, copies, given)
+    tile = backward_tile(value, width).fit(work.is_short(copies), heads)
+    blocks = divide_up(heads, tile.heads)
+    if edge_x is not None:
         u, r = (pull_back(x, edge_map) for x in (query, dout))
         du = torch.empty_like(u)
         if wants_x:
@@ -248,9 +258,6 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
     tables = row_tables(value, key, query)
     dropout = dropout_arguments(call.dropout, saved.dropout_seed)
     dquery = query.new_empty(query.shape)
-    plan = schedule(by_target.pointer)
-    given = (edge_x, edge_weight, edge_bias)
-    work = plan.work(by_target, value.size(0) // copies, copies, given)
     part = plan.new_partials(work_like, heads * channels, copies=copies)
     part_du = plan.new_partials(work_like, heads * width, copies=copies)
     flags = (edge_weight is not None, edge_bias is not None, dweights is not None)
@@ -268,9 +275,8 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
             *tables.strides, heads,
         ),
         (
-            *tile.constants(heads, channels), tables.strided, width,
-            power_of_two(max(width, 1)), learnt, wants_x, *flags, dropout.on,
-            copies > 1,
+            *tile.constants(heads, channels), tables.strided, width, learnt, wants_x,
+            *flags, dropout.on, copies > 1,
         ),
         tile.warps,
     )  # fmt: skip
@@ -309,6 +315,7 @@ def _source_gradients(
     _, heads, channels = value.shape
     tile, plan = backward_tile(value), schedule(by_source.pointer)
     work = plan.work(by_source, query.size(0) // copies, copies, ())
+    tile = tile.fit(work.is_short(copies), heads)
     dkey, dvalue = key.new_empty(key.shape), value.new_empty(value.shape)
     part_key, part_value = (
         plan.new_partials(weights_EH, heads * channels, copies=copies) for _ in range(2)

@@ -28,7 +28,6 @@ from tempergat.ops.gpu.common import (
     widen,
 )
 from tempergat.ops.gpu.gatv2_forward import tile_of
-from tempergat.ops.gpu.launch import power_of_two
 from tempergat.ops.gpu.schedule import Work
 from tempergat.ops.gpu.softmax import add_edges, attend, store_softmax, store_sum
 
@@ -67,10 +66,15 @@ def row_tables(*tables: Tensor) -> RowTables:
     return RowTables(tensors, tuple(stride // _UNIT for stride in strides), True)
 
 
-def backward_tile(z: Tensor) -> Tile:
-    """The part of a row that one program of a backward pass serves."""
+def backward_tile(z: Tensor, width: int = 0) -> Tile:
+    """The part of a row that one program of a backward pass serves.
+
+    Args:
+        z: A table with a row per node.
+        width: How many features an edge has; they take the place of channels.
+    """
     _, heads, channels = z.shape
-    size = z.element_size()
+    size, channels = z.element_size(), max(channels, width)
     if size == 2:
         return choose_tile(heads, channels, size, 256, 256)._replace(unroll=2)
     return choose_tile(heads, channels, size, 128, 128)
@@ -94,19 +98,24 @@ def row_stride(units, H, C: tl.constexpr, STRIDED: tl.constexpr):
 
 @triton.jit
 def inverse_temperature(temperature_ptr, heads, in_heads, scale, LEARNT: tl.constexpr):
-    """The scale over the temperature of each head, [H]."""
-    temperature = tl.full(heads.shape, 1.0, tl.float32)
+    """The scale over the temperature of each head, [1, H]."""
+    temperature = tl.full([1, heads.shape[0]], 1.0, tl.float32)
     if LEARNT:
-        temperature = tl.load(temperature_ptr + heads, mask=in_heads, other=1.0)
+        temperature = tl.load(temperature_ptr + heads[None], in_heads[None], other=1.0)
     return scale / temperature
 
 
 @triton.jit
-def feature_cells(heads, in_heads, D: tl.constexpr, BLOCK_D: tl.constexpr):
-    """Offsets in a row of H * D numbers, and which are in it, [H, D]; the columns."""
-    columns = tl.arange(0, BLOCK_D)
-    cell = heads[:, None] * D + columns[None, :]
-    return cell, in_heads[:, None] & (columns < D)[None, :], columns
+def feature_cells(cell, heads, in_heads, C: tl.constexpr, D: tl.constexpr):
+    """An edge's features in the place of the first channels of every head, [H, C].
+
+    Returns:
+        The number of the feature, its offset in a row of H * D numbers, and which there
+        are.
+    """
+    feature = cell - heads[:, None] * C
+    in_features = (feature < D) & in_heads[:, None]
+    return feature, heads[:, None] * D + feature, in_features
 
 
 @triton.jit(
@@ -124,7 +133,7 @@ def _forward_kernel(
     KNOWN_HEADS: tl.constexpr, C: tl.constexpr,
     BLOCK_E: tl.constexpr, BLOCK_H: tl.constexpr, BLOCK_C: tl.constexpr,
     UNROLL: tl.constexpr, EXACT: tl.constexpr, STRIDED: tl.constexpr,
-    D: tl.constexpr, BLOCK_D: tl.constexpr, LEARNT: tl.constexpr,
+    D: tl.constexpr, LEARNT: tl.constexpr,
     WEIGHT: tl.constexpr, BIAS: tl.constexpr, LOGIT: tl.constexpr,
     DROPOUT: tl.constexpr, COPIES: tl.constexpr,
 ):  # fmt: skip
@@ -142,14 +151,14 @@ def _forward_kernel(
     tau = inverse_temperature(temperature_ptr, heads, in_heads, scale, LEARNT)
     # [1, H, C]
     query = load_row(query_ptr, row, query_stride, cell, in_row)
-    query = query.to(tl.float32) * tau[None, :, None]
+    query = query.to(tl.float32) * tau[:, :, None]
     max_logit = tl.full([BLOCK_E, BLOCK_H], -float("inf"), tl.float32)
     denominator = tl.zeros([BLOCK_E, BLOCK_H], tl.float32)
     weighted_sum = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
     if D:
-        d_cell, in_d, columns = feature_cells(heads, in_heads, D, BLOCK_D)
-        u = load_row(u_ptr, row, H * D, d_cell, in_d) * tau[None, :, None]
-        feature_sum = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_D], tl.float32)
+        feature, d_cell, in_d = feature_cells(cell, heads, in_heads, C, D)
+        u = load_row(u_ptr, row, H * D, d_cell, in_d) * tau[:, :, None]
+        feature_sum = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
     next_sources = load_ends(other_ptr, start, end, BLOCK_E, UNROLL)
     for s in range(start, end, BLOCK_E * UNROLL):
         sources = next_sources
@@ -162,24 +171,24 @@ def _forward_kernel(
         for k in tl.static_range(UNROLL):
             slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)  # [E]
             valid = slots < end
-            in_table = valid[:, None, None] & in_row[None]
+            valid_row = valid[:, None, None]
+            in_table = valid_row & in_row[None]
             j = sources[k].to(tl.int64)[:, None, None]
             # k_j and v_j, [E, H, C]
             key = tl.load(key_cells + j * key_stride, mask=in_table, other=0.0)
             value = tl.load(value_cells + j * value_stride, mask=in_table, other=0.0)
             values = values + (widen(value),)
-            logit = tl.sum(widen(key) * query, axis=2)  # [E, H]
+            product = widen(key) * query
             place = slots.to(tl.int64)
             if D or WEIGHT or BIAS or LOGIT:
                 place = tl.load(position_ptr + slots, mask=valid, other=0).to(tl.int64)
             of_edge = place + copy * edge_step
             if D:
-                x = tl.load(  # [E, D]
-                    edge_x_ptr + of_edge[:, None] * D + columns[None, :],
-                    mask=valid[:, None] & (columns < D)[None, :], other=0.0,
-                )  # fmt: skip
-                logit += tl.sum(u * x[:, None, :], axis=2)
-                features = features + (x[:, None, :],)
+                x = edge_x_ptr + of_edge[:, None, None] * D + feature[None]
+                x = tl.load(x, mask=valid_row & in_d[None], other=0.0)
+                product += u * x
+                features = features + (x,)
+            logit = tl.sum(product, axis=2)  # [E, H]
             valid_head = valid[:, None] & in_heads[None, :]
             if BIAS:
                 bias = edge_bias_ptr + of_edge[:, None] * H + heads[None, :]
@@ -225,15 +234,10 @@ def forward(call: Forward) -> tuple[Tensor, ...]:
     if edge_x is not None and edge_map is not None:
         width, u = edge_x.size(1), pull_back(query, edge_map)
     tables = row_tables(value, key, query)
-    flags = (
-        tables.strided,
-        width,
-        power_of_two(max(width, 1)),
-        temperature is not None,
-    )
+    flags = (tables.strided, width, temperature is not None)
     out, lse, weights, *c = attend(
         _forward_kernel,
-        tile_of(value, lanes=512 // value.element_size()),
+        tile_of(value, 512 // value.element_size(), width),
         call,
         (*tables.tensors, u, edge_x, temperature),
         (edge_x,),

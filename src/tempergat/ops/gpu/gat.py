@@ -17,12 +17,16 @@ from tempergat.ops.gpu.common import (
     choose_tile,
     contiguous_or_none,
     dropout_arguments,
+    exp,
     factors_of_edges,
+    load_ends,
+    load_number,
     load_row,
     load_work,
     logit_gradient,
     store_row,
     tile_of_row,
+    widen,
 )
 from tempergat.ops.gpu.launch import divide_up, launch
 from tempergat.ops.gpu.schedule import (
@@ -30,22 +34,22 @@ from tempergat.ops.gpu.schedule import (
     schedule,
     slots_by_source,
 )
-from tempergat.ops.gpu.scores import Vectors
+from tempergat.ops.gpu.scores import Vectors, divide
 from tempergat.ops.gpu.softmax import add_edges, attend, store_softmax
 from tempergat.ops.gpu.sums import merge_sum, segment_sum, statistics
 
 
 def _tile(z: Tensor) -> Tile:
     _, heads, channels = z.shape
-    size = z.element_size()
-    width = 256 if channels >= 32 else 128
-    return choose_tile(heads, channels, size, width, lanes=512 // size)
+    lanes = 512 // z.element_size()
+    width = lanes if channels >= 32 else 128
+    return choose_tile(heads, channels, z.element_size(), width, lanes)
 
 
 @triton.jit(do_not_specialize=[*Work._fields, "threshold", "num_heads"])
 def _forward_kernel(
-    z_ptr, score_src_ptr, score_dst_ptr, edge_score_ptr, edge_weight_ptr, edge_bias_ptr,
-    items_ptr, other_ptr, position_ptr, edge_id_ptr,
+    z_ptr, z_dst_ptr, att_src_ptr, att_dst_ptr, score_dst_ptr, edge_score_ptr,
+    edge_weight_ptr, edge_bias_ptr, items_ptr, other_ptr, position_ptr, edge_id_ptr,
     out_ptr, lse_ptr, logit_ptr, part_ptr, part_statistics_ptr, seed_ptr,
     num_items, own_rows, other_rows, num_edges, edge_step, num_partials,
     threshold, keep_scale, slope, num_heads,
@@ -61,13 +65,21 @@ def _forward_kernel(
     row, start, end, partial, copy = load_work(
         items_ptr, num_items, own_rows, num_partials, COPIES
     )
+    # [1, H, C]
+    att = load_row(att_src_ptr, 0, 0, cell, in_row)
     if SCORE_DST:
-        # [1, H]
-        score_i = load_row(score_dst_ptr, row, H, heads, in_heads)
+        z_i = load_row(z_dst_ptr, row, H * C, cell, in_row).to(tl.float32)
+        score_i = tl.sum(z_i * load_row(att_dst_ptr, 0, 0, cell, in_row), axis=2)
+        target = score_dst_ptr + row * H + heads[None, :]
+        tl.store(target, score_i, mask=in_heads[None, :])
+    z_cells = (z_ptr + copy * other_rows * (H * C) + cell)[None]
     max_logit = tl.full([BLOCK_E, BLOCK_H], -float("inf"), tl.float32)
     denominator = tl.zeros([BLOCK_E, BLOCK_H], tl.float32)
     weighted_sum = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
+    next_sources = load_ends(other_ptr, start, end, BLOCK_E, UNROLL)
     for s in range(start, end, BLOCK_E * UNROLL):
+        sources = next_sources
+        next_sources = load_ends(other_ptr, s + BLOCK_E * UNROLL, end, BLOCK_E, UNROLL)
         rows_j = ()
         logits = ()
         factors = ()
@@ -75,24 +87,18 @@ def _forward_kernel(
         for k in tl.static_range(UNROLL):
             slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)  # [E]
             valid = slots < end
-            j = tl.load(other_ptr + slots, mask=valid, other=0).to(tl.int64)
-            if COPIES:
-                j += copy * other_rows
-            z = tl.load(  # [E, H, C]
-                z_ptr + j[:, None, None] * (H * C) + cell[None],
-                mask=valid[:, None, None] & in_row[None], other=0.0,
-            )  # fmt: skip
+            in_table = valid[:, None, None] & in_row[None]
+            other_row = sources[k].to(tl.int64)[:, None, None] * (H * C)
+            # z_j, [E, H, C]
+            z = widen(tl.load(z_cells + other_row, mask=in_table, other=0.0))
             rows_j = rows_j + (z,)
-            valid_head = valid[:, None] & in_heads[None, :]
-            u = tl.load(  # [E, H]
-                score_src_ptr + j[:, None] * H + heads[None, :],
-                mask=valid_head, other=-float("inf"),
-            )  # fmt: skip
+            u = tl.sum(z * att, axis=2)  # [E, H]
             if SCORE_DST:
                 u += score_i
             place = slots.to(tl.int64)
             if EDGE or WEIGHT or BIAS or LOGIT:
                 place = tl.load(position_ptr + slots, mask=valid, other=0).to(tl.int64)
+            valid_head = valid[:, None] & in_heads[None, :]
             edge_cell = (place + copy * edge_step)[:, None] * H + heads[None, :]
             if EDGE:
                 u += tl.load(edge_score_ptr + edge_cell, mask=valid_head, other=0.0)
@@ -130,21 +136,16 @@ def forward(call: Forward) -> tuple[Tensor, ...]:
     z, att_src, att_dst, z_dst, edge_score, theta, *_ = inputs
     assert z is not None
     assert att_src is not None
-    targets, score_dst = call.copies * (call.by_target.pointer.size(0) - 1), None
-    if att_dst is not None and z_dst is None:
-        vectors = Vectors(att_src, att_dst, theta)
-        score_src, score_dst = scores.forward(z, vectors)
-        score_dst = score_dst[:targets]
-    else:
-        (score_src,) = scores.forward(z, Vectors(att_src, None, theta))
-        if att_dst is not None and z_dst is not None:
-            (score_dst,) = scores.forward(z_dst, Vectors(att_dst, None, theta))
-    pointers, edges = (z, score_src, score_dst, edge_score), (edge_score,)
-    flags = (score_dst is not None, edge_score is not None)
-    slope = (float(call.settings[0]),)
+    sources, heads, _ = z.shape
+    targets = call.copies * (call.by_target.pointer.size(0) - 1)
+    # Those of sources are summed again backward, which costs nothing; other kernels
+    # keep them.
+    score_src, score_dst = (att_src.new_empty(n, heads) for n in (sources, targets))
+    att = divide(Vectors(att_src, att_dst, theta))
+    pointers = (z, z if z_dst is None else z_dst, *att, score_dst, edge_score)
+    flags = (att_dst is not None, edge_score is not None)
+    slope, edges = (float(call.settings[0]),), (edge_score,)
     results = attend(_forward_kernel, _tile(z), call, pointers, edges, slope, flags)
-    if score_dst is None:
-        score_dst = score_src.new_empty(targets, z.size(1))
     return *results, score_src, score_dst
 
 
@@ -154,115 +155,125 @@ def statistics_options(saved: Saved) -> dict[str, Any]:
     return {"score": score_dst, "split_lse": True}
 
 
-@triton.jit(do_not_specialize=[*Work._fields, "threshold", "num_heads"])
+@triton.jit(do_not_specialize=[*Work._fields, "total_items", "threshold", "num_heads"])
 def _backward_kernel(
-    dout_ptr, dweight_ptr, z_ptr, score_src_ptr, statistics_ptr, edge_score_ptr,
+    dout_ptr, dweight_ptr, z_ptr, att_ptr, statistics_ptr, edge_score_ptr,
     edge_weight_ptr, edge_bias_ptr, items_ptr, other_ptr, position_ptr, edge_id_ptr,
-    dz_ptr, dscore_ptr, du_ptr, dedge_weight_ptr, dedge_bias_ptr, part_ptr,
-    part_score_ptr, seed_ptr,
+    dz_ptr, datt_ptr, du_ptr, dedge_weight_ptr, dedge_bias_ptr, part_ptr, seed_ptr,
     num_items, own_rows, other_rows, num_edges, edge_step, num_partials,
-    threshold, keep_scale, slope, num_heads,
+    total_items, threshold, keep_scale, slope, num_heads,
     KNOWN_HEADS: tl.constexpr, C: tl.constexpr,
     BLOCK_E: tl.constexpr, BLOCK_H: tl.constexpr, BLOCK_C: tl.constexpr,
     UNROLL: tl.constexpr, EXACT: tl.constexpr, SCORE_DST: tl.constexpr,
     EDGE: tl.constexpr, WEIGHT: tl.constexpr, BIAS: tl.constexpr,
-    DWEIGHT: tl.constexpr, DROPOUT: tl.constexpr,
-    COPIES: tl.constexpr,
+    DWEIGHT: tl.constexpr, DROPOUT: tl.constexpr, COPIES: tl.constexpr,
 ):  # fmt: skip
     H, heads, in_heads, cell, in_row = tile_of_row(
         num_heads, KNOWN_HEADS, C, BLOCK_H, BLOCK_C, EXACT
     )
     COLUMNS: tl.constexpr = 4 if SCORE_DST else 3
-    row, start, end, partial, copy = load_work(
-        items_ptr, num_items, own_rows, num_partials, COPIES
-    )
-    # z_j, [1, H, C], and its score, [1, H]
-    z = load_row(z_ptr, row, H * C, cell, in_row).to(tl.float32)
-    score_j = load_row(score_src_ptr, row, H, heads, in_heads)
-    # sum over i of beta_ij dout_i, [E, H, C]
-    dz = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
-    # sum over i of du_ij, [E, H]
-    dscore = tl.zeros([BLOCK_E, BLOCK_H], tl.float32)
-    for s in range(start, end, BLOCK_E * UNROLL):
-        targets = ()
-        rows_i = ()
-        for k in tl.static_range(UNROLL):
-            slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)
-            valid = slots < end
-            i = tl.load(other_ptr + slots, mask=valid, other=0).to(tl.int64)
-            if COPIES:
-                i += copy * other_rows
-            dout = tl.load(  # dout_i, [E, H, C]
-                dout_ptr + i[:, None, None] * (H * C) + cell[None],
-                mask=valid[:, None, None] & in_row[None], other=0.0,
-            )  # fmt: skip
-            targets = targets + (i,)
-            rows_i = rows_i + (dout,)
-        # Stored after the last load: a load cannot be moved before a store.
-        du_cells = ()
-        dus = ()
-        for k in tl.static_range(UNROLL):
-            slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)
-            valid = slots < end
-            i = targets[k]
-            dout = rows_i[k].to(tl.float32)
-            valid_head = valid[:, None] & in_heads[None, :]
-            place = slots.to(tl.int64)
-            if EDGE or WEIGHT or BIAS or DWEIGHT:
-                place = tl.load(position_ptr + slots, mask=valid, other=0).to(tl.int64)
-            # Where the edge's inputs are, and its results.
-            edge_cell = (place + copy * edge_step)[:, None] * H + heads[None, :]
-            own_cell = (place + copy * num_edges)[:, None] * H + heads[None, :]
-            column = statistics_ptr + i[:, None] * (COLUMNS * H) + heads[None, :]
-            # Past the end of the row the weight is exp(-inf) = 0.
-            max_logit = tl.load(column, mask=valid_head, other=float("inf"))
-            log_sum = tl.load(column + H, mask=valid_head, other=0.0)
-            delta = tl.load(column + 2 * H, mask=valid_head, other=0.0)
-            u = tl.zeros([BLOCK_E, BLOCK_H], tl.float32) + score_j
-            if SCORE_DST:
-                u += tl.load(column + 3 * H, mask=valid_head, other=0.0)
-            if EDGE:
-                u += tl.load(edge_score_ptr + edge_cell, mask=valid_head, other=0.0)
-            logit = tl.where(u > 0, u, u * slope)
-            if BIAS:
-                bias = tl.load(edge_bias_ptr + edge_cell, mask=valid_head, other=0.0)
-                logit += bias
-            alpha = tl.exp(logit - max_logit - log_sum)  # [E, H]
-            weight = alpha
-            dalpha = tl.sum(dout * z, axis=2)  # [E, H]
-            if DWEIGHT:
-                dalpha += tl.load(dweight_ptr + own_cell, mask=valid_head, other=0.0)
-            if DROPOUT or WEIGHT:
-                factor, keep = factors_of_edges(
-                    edge_id_ptr, edge_weight_ptr, slots, valid,
-                    place + copy * edge_step, seed_ptr, heads, in_heads, H, copy,
-                    threshold, keep_scale, DROPOUT, WEIGHT,
+    # [1, H, C]
+    att = load_row(att_ptr, 0, 0, cell, in_row)
+    datt = tl.zeros([1, BLOCK_H, BLOCK_C], tl.float32)  # sum of dscore z
+    for number in range(tl.program_id(0), total_items, tl.num_programs(0)):
+        row, start, end, partial, copy = load_number(
+            items_ptr, number, num_items, own_rows, num_partials, COPIES
+        )
+        # z_j, [1, H, C], and its score, [1, H]
+        z = load_row(z_ptr, row, H * C, cell, in_row).to(tl.float32)
+        score_j = tl.sum(z * att, axis=2)
+        # sum over i of beta_ij dout_i, [E, H, C]
+        dz = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
+        # sum over i of du_ij, [E, H]
+        dscore = tl.zeros([BLOCK_E, BLOCK_H], tl.float32)
+        for s in range(start, end, BLOCK_E * UNROLL):
+            targets = ()
+            rows_i = ()
+            for k in tl.static_range(UNROLL):
+                slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)
+                valid = slots < end
+                i = tl.load(other_ptr + slots, mask=valid, other=0).to(tl.int64)
+                if COPIES:
+                    i += copy * other_rows
+                dout = tl.load(  # dout_i, [E, H, C]
+                    dout_ptr + i[:, None, None] * (H * C) + cell[None],
+                    mask=valid[:, None, None] & in_row[None], other=0.0,
                 )  # fmt: skip
-                if WEIGHT:
-                    dweight = alpha * keep * dalpha
-                    tl.store(dedge_weight_ptr + own_cell, dweight, mask=valid_head)
-                weight *= factor
-                dalpha *= factor
-            dlogit = logit_gradient(alpha, dalpha, delta, log_sum)  # [E, H]
-            if BIAS:
-                tl.store(dedge_bias_ptr + own_cell, dlogit, mask=valid_head)
-            du = tl.where(u > 0, dlogit, dlogit * slope)
-            if EDGE:
-                du_cells = du_cells + (own_cell,)
-            else:
-                du_row = slots.to(tl.int64) + copy * num_edges
-                du_cells = du_cells + (du_row[:, None] * H + heads[None],)
-            dus = dus + (du,)
-            dscore += du
-            dz += weight[:, :, None] * dout
-        for k in tl.static_range(UNROLL):
-            valid = s + k * BLOCK_E + tl.arange(0, BLOCK_E) < end
-            valid_head = valid[:, None] & in_heads[None, :]
-            tl.store(du_ptr + du_cells[k], dus[k], mask=valid_head)
-
-    dz, dscore = tl.sum(dz, axis=0), tl.sum(dscore, axis=0)
-    store_row(dz_ptr, part_ptr, dz, row, partial, H * C, cell, in_row)
-    store_row(dscore_ptr, part_score_ptr, dscore, row, partial, H, heads, in_heads)
+                targets = targets + (i,)
+                rows_i = rows_i + (dout,)
+            # Stored after the last load: a load cannot be moved before a store.
+            du_cells = ()
+            dus = ()
+            for k in tl.static_range(UNROLL):
+                slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)
+                valid = slots < end
+                i = targets[k]
+                dout = rows_i[k].to(tl.float32)
+                valid_head = valid[:, None] & in_heads[None, :]
+                place = slots.to(tl.int64)
+                if EDGE or WEIGHT or BIAS or DWEIGHT:
+                    place = tl.load(position_ptr + slots, mask=valid, other=0).to(
+                        tl.int64
+                    )
+                # Where the edge's inputs are, and its results.
+                edge_cell = (place + copy * edge_step)[:, None] * H + heads[None, :]
+                own_cell = (place + copy * num_edges)[:, None] * H + heads[None, :]
+                column = statistics_ptr + i[:, None] * (COLUMNS * H) + heads[None, :]
+                # Past the end of the row the weight is exp(-inf) = 0.
+                max_logit = tl.load(column, mask=valid_head, other=float("inf"))
+                log_sum = tl.load(column + H, mask=valid_head, other=0.0)
+                delta = tl.load(column + 2 * H, mask=valid_head, other=0.0)
+                u = tl.zeros([BLOCK_E, BLOCK_H], tl.float32) + score_j
+                if SCORE_DST:
+                    u += tl.load(column + 3 * H, mask=valid_head, other=0.0)
+                if EDGE:
+                    u += tl.load(edge_score_ptr + edge_cell, mask=valid_head, other=0.0)
+                logit = tl.where(u > 0, u, u * slope)
+                if BIAS:
+                    bias = tl.load(
+                        edge_bias_ptr + edge_cell, mask=valid_head, other=0.0
+                    )
+                    logit += bias
+                alpha = exp(logit - max_logit - log_sum)  # [E, H]
+                weight = alpha
+                dalpha = tl.sum(dout * z, axis=2)  # [E, H]
+                if DWEIGHT:
+                    dalpha += tl.load(
+                        dweight_ptr + own_cell, mask=valid_head, other=0.0
+                    )
+                if DROPOUT or WEIGHT:
+                    factor, keep = factors_of_edges(
+                        edge_id_ptr, edge_weight_ptr, slots, valid,
+                        place + copy * edge_step, seed_ptr, heads, in_heads, H, copy,
+                        threshold, keep_scale, DROPOUT, WEIGHT,
+                    )  # fmt: skip
+                    if WEIGHT:
+                        dweight = alpha * keep * dalpha
+                        tl.store(dedge_weight_ptr + own_cell, dweight, mask=valid_head)
+                    weight *= factor
+                    dalpha *= factor
+                dlogit = logit_gradient(alpha, dalpha, delta, log_sum)  # [E, H]
+                if BIAS:
+                    tl.store(dedge_bias_ptr + own_cell, dlogit, mask=valid_head)
+                du = tl.where(u > 0, dlogit, dlogit * slope)
+                if EDGE:
+                    du_cells = du_cells + (own_cell,)
+                else:
+                    du_row = slots.to(tl.int64) + copy * num_edges
+                    du_cells = du_cells + (du_row[:, None] * H + heads[None],)
+                dus = dus + (du,)
+                dscore += du
+                dz += weight[:, :, None] * dout
+            for k in tl.static_range(UNROLL):
+                valid = s + k * BLOCK_E + tl.arange(0, BLOCK_E) < end
+                valid_head = valid[:, None] & in_heads[None, :]
+                tl.store(du_ptr + du_cells[k], dus[k], mask=valid_head)
+        dscore = tl.sum(dscore, axis=0, keep_dims=True)[:, :, None]
+        datt += dscore * z
+        dz = tl.sum(dz, axis=0, keep_dims=True) + dscore * att
+        store_row(dz_ptr, part_ptr, dz, row, partial, H * C, cell, in_row)
+    target = datt_ptr + tl.program_id(0).to(tl.int64) * (H * C) + cell[None]
+    tl.store(target, datt, mask=in_row[None])
 
 
 def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
@@ -272,59 +283,49 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
         call: The call.
         table: What `statistics` would return, where it is known already.
     """
-    saved = call.saved
-    inputs = [contiguous_or_none(x) for x in saved.inputs]
+    inputs = [contiguous_or_none(x) for x in call.saved.inputs]
     z, att_src, att_dst, z_dst, _, theta, *_ = inputs
     assert z is not None
     assert att_src is not None
-    heads, channels = att_src.shape
-    dz, dscore_src, dscore_dst, *dedges = _edge_gradients(call, z, table)
-    datt_dst = att_src.new_empty(0, channels)
-    dz_dst = z.new_empty(0, heads, channels)
-    second = att_dst if z_dst is None else None
-    vectors = Vectors(att_src, second, theta)
-    dscores = (dscore_src,) if second is None else (dscore_src, dscore_dst)
-    datt_src, dsecond, dtheta = scores.backward(z, vectors, dscores, dz, add=True)
-    if dsecond is not None:
-        datt_dst = dsecond
-    if att_dst is not None and z_dst is not None:
-        dz_dst, vectors = torch.empty_like(z_dst), Vectors(att_dst, None, theta)
-        datt_dst, _, more = scores.backward(
-            z_dst, vectors, (dscore_dst,), dz_dst, add=False
-        )
-        if dtheta is not None and more is not None:
-            dtheta += more
-    if dtheta is None:
-        dtheta = att_src.new_empty(0)
+    vectors = Vectors(att_src, att_dst, theta)
+    scaled_src, scaled_dst = divide(vectors)
+    dz, part_src, dscore_dst, *dedges = _edge_gradients(call, z, scaled_src, table)
+    part_dst, dz_dst = None, z.new_empty(0, *att_src.shape)
+    if scaled_dst is not None and z_dst is None:
+        part_dst = scores.backward(z, scaled_dst, dscore_dst, dz, add=True)
+    elif scaled_dst is not None and z_dst is not None:
+        dz_dst = torch.empty_like(z_dst)
+        part_dst = scores.backward(z_dst, scaled_dst, dscore_dst, dz_dst, add=False)
+    datt_src, datt_dst, dtheta = scores.finish(vectors, part_src, part_dst)
     dedge_score, *dedges = dedges
     return dz, datt_src, datt_dst, dz_dst, dedge_score, dtheta, *dedges
 
 
 def _edge_gradients(
-    call: Backward, z: Tensor, table: Tensor | None
+    call: Backward, z: Tensor, att: Tensor, table: Tensor | None
 ) -> tuple[Tensor, ...]:
-    """The gradients of z, both scores, and edge_score, edge_weight and edge_bias.
+    """The gradients of z as source, of the targets' scores, and of edges' inputs.
 
-    Without rows where an input is absent.
+    The second result is partial sums for the gradient of ``att``. The others have no
+    rows where an input is absent: edge_score, edge_weight and edge_bias.
     """
     saved, (negative_slope,), copies = call.saved, call.settings, call.copies
     by_target, by_source, out = saved.by_target, saved.by_source, saved.out
     assert by_source is not None
     dout, dweights = call.dout.contiguous(), contiguous_or_none(call.dweights)
-    score_src, has_dst = saved.state[0], saved.inputs[2] is not None
+    has_dst = saved.inputs[2] is not None
     edge_score, *_, edge_weight, edge_bias = map(contiguous_or_none, saved.inputs[4:])
     _, heads, channels = z.shape
-    dz, dscore_src = torch.empty_like(z), torch.empty_like(score_src)
-    edges = copies * by_source.other.size(0)
-    absent = score_src.new_empty(0, heads)
+    dz, edges = torch.empty_like(z), copies * by_source.other.size(0)
+    absent = att.new_empty(0, heads)
     # A padded edge, which no row has, has gradient 0.
     dedge_weight, dedge_bias = (
-        absent if x is None else score_src.new_zeros(edges, heads)
+        absent if x is None else att.new_zeros(edges, heads)
         for x in (edge_weight, edge_bias)
     )
     # du_ij of each edge, [E, H]: in the graph's order where edge_score needs it;
     # otherwise slot by slot, which the device writes much faster.
-    new = score_src.new_empty if edge_score is None else score_src.new_zeros
+    new = att.new_empty if edge_score is None else att.new_zeros
     du = new(edges, heads)
     dropout = dropout_arguments(call.dropout, saved.dropout_seed)
     tile, plan = _tile(z), schedule(by_source.pointer)
@@ -333,18 +334,21 @@ def _edge_gradients(
     if table is None:
         call = call._replace(dout=dout, dweights=dweights)
         table = statistics(call, forward, **statistics_options(saved))
-    part = plan.new_partials(dscore_src, heads * channels, copies=copies)
-    part_score = plan.new_partials(dscore_src, heads, copies=copies)
+    tile = tile.fit(work.is_short(copies), heads)
+    part = plan.new_partials(att, heads * channels, copies=copies)
+    items = copies * work.num_items
+    programs = min(items, scores.MOST_PARTS)
+    datt = att.new_empty(programs, heads, channels)
     launch(
         _backward_kernel,
-        (copies * work.num_items, divide_up(heads, tile.heads)),
+        (programs, divide_up(heads, tile.heads)),
         (
-            dout, dweights, z, score_src, table, *given, plan.items, *by_source[1:],
-            dz, dscore_src, du, dedge_weight, dedge_bias, part, part_score,
-            dropout.seed,
+            dout, dweights, z, att, table, *given, plan.items, *by_source[1:],
+            dz, datt, du, dedge_weight, dedge_bias, part, dropout.seed,
         ),
         (
-            *work, dropout.threshold, dropout.keep_scale, float(negative_slope), heads
+            *work, items, dropout.threshold, dropout.keep_scale, float(negative_slope),
+            heads,
         ),
         (
             *tile.constants(heads, channels), has_dst, *[x is not None for x in given],
@@ -352,7 +356,7 @@ def _edge_gradients(
         ),
         tile.warps,
     )  # fmt: skip
-    merge_sum(plan, part, dz, (part_score, dscore_src), copies)
+    merge_sum(plan, part, dz, copies=copies)
     dscore_dst = absent
     if has_dst:
         index, via = by_target.position, None
@@ -364,4 +368,4 @@ def _edge_gradients(
             target_plan, target_work, index, du, via=via, copies=copies
         )
     dedge_score = absent if edge_score is None else du
-    return dz, dscore_src, dscore_dst, dedge_score, dedge_weight, dedge_bias
+    return dz, datt, dscore_dst, dedge_score, dedge_weight, dedge_bias

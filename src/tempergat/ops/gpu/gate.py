@@ -13,7 +13,7 @@ from tempergat.ops.gpu.sums import rows_tile, store_statistics
 
 BLOCK = 2048
 # The most programs of the backward pass that adds up columns.
-_PROGRAMS = 128
+_PROGRAMS = 1024
 
 
 @triton.jit(do_not_specialize=["count", "width"])
@@ -68,7 +68,7 @@ def _backward_rows_kernel(
         num_heads, KNOWN_HEADS, C, BLOCK_H, BLOCK_C, EXACT
     )
     program = tl.program_id(0).to(tl.int64)
-    dout_sum = tl.zeros([BLOCK_H, BLOCK_C], tl.float32)
+    dout_sum = tl.zeros([BLOCK_R, BLOCK_H, BLOCK_C], tl.float32)
     for start in range(program * BLOCK_R, num_rows, tl.num_programs(0) * BLOCK_R):
         rows = start + tl.arange(0, BLOCK_R)
         inside = (rows < num_rows)[:, None, None] & in_row[None]
@@ -84,13 +84,14 @@ def _backward_rows_kernel(
         dx = dout * gate
         tl.store(dlogit_ptr + offset, dlogit.to(dlogit_ptr.dtype.element_ty), inside)
         tl.store(dx_ptr + offset, dx.to(dx_ptr.dtype.element_ty), mask=inside)
-        dout_sum += tl.sum(dout, axis=0)
+        dout_sum += dout
         delta = tl.sum(dx * x, axis=2)  # [R, H]
         here = (rows < num_rows)[:, None] & in_heads[None, :]
         store_statistics(
             delta, rows, here, heads, lse_ptr, score_ptr, statistics_ptr, H,
             SCORE, SPLIT_LSE,
         )  # fmt: skip
+    dout_sum = tl.sum(dout_sum, axis=0)
     tl.store(part_ptr + program * (H * C) + cell, dout_sum, mask=in_row)
 
 

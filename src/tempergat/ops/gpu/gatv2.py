@@ -20,8 +20,9 @@ from tempergat.ops.gpu.common import (
     Tile,
     contiguous_or_none,
     dropout_arguments,
+    exp,
     factors_of_edges,
-    load_item,
+    load_number,
     load_row,
     load_work,
     store_row,
@@ -43,7 +44,7 @@ from tempergat.ops.gpu.gatv2_forward import forward as forward
 from tempergat.ops.gpu.gatv2_forward import tile_of
 from tempergat.ops.gpu.launch import divide_up, launch
 from tempergat.ops.gpu.schedule import Work, schedule
-from tempergat.ops.gpu.scores import divide, divide_backward
+from tempergat.ops.gpu.scores import Vectors, divide, divide_backward
 from tempergat.ops.gpu.sums import merge_sum, statistics
 
 # The most programs of the pass by target. Each serves every n-th item and keeps its own
@@ -88,7 +89,7 @@ def _target_kernel(
     H, heads, in_heads, cell, in_row = tile_of_row(
         num_heads, KNOWN_HEADS, C, BLOCK_H, BLOCK_C, EXACT
     )
-    att = tl.load(att_ptr + cell, mask=in_row, other=0.0)  # [H, C]
+    att = load_row(att_ptr, 0, 0, cell, in_row)  # [1, H, C]
     # sum of dlogit leaky(v), [E, H, C]
     datt = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
     if D:
@@ -98,18 +99,14 @@ def _target_kernel(
     program = tl.program_id(0)
     for number in range(program, total_items, tl.num_programs(0)):
         # Not loaded one item early: Triton 3.6 loses `start` between iterations then.
-        copy = tl.full([], 0, tl.int64)
-        if COPIES:
-            copy = (number // num_items).to(tl.int64)
-        row, start, end, partial = load_item(items_ptr, number - copy * num_items)
-        row += copy * own_rows
-        row_cell = row * (H * C) + cell
-        # [H, C]
-        z_i = tl.load(z_dst_ptr + row_cell, mask=in_row, other=0.0).to(tl.float32)
-        dout = tl.load(dout_ptr + row_cell, mask=in_row, other=0.0).to(tl.float32)
-        column = statistics_ptr + row * (2 * H) + heads
-        lse = tl.load(column, mask=in_heads, other=float("inf"))  # [H]
-        delta = tl.load(column + H, mask=in_heads, other=0.0)
+        row, start, end, partial, copy = load_number(
+            items_ptr, number, num_items, own_rows, num_partials, COPIES
+        )
+        # [1, H, C] and [1, H]
+        z_i = load_row(z_dst_ptr, row, H * C, cell, in_row).to(tl.float32)
+        dout = load_row(dout_ptr, row, H * C, cell, in_row).to(tl.float32)
+        lse = load_row(statistics_ptr, row, 2 * H, heads, in_heads)
+        delta = load_row(statistics_ptr + H, row, 2 * H, heads, in_heads)
         # sum over j of dlogit leaky'(v), [E, H, C]
         dv = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
         for s in tl.range(start, end, BLOCK_E * UNROLL, num_stages=STAGES):
@@ -128,7 +125,7 @@ def _target_kernel(
                 valid = slots < end
                 inside = valid[:, None, None] & in_row[None]
                 z = widen(rows_j[k])
-                v = z + z_i[None]
+                v = z + z_i
                 place = slots.to(tl.int64)
                 if EDGE or D or WEIGHT or BIAS or DWEIGHT:
                     place = tl.load(position_ptr + slots, mask=valid, other=0).to(
@@ -147,13 +144,13 @@ def _target_kernel(
                     v = add_projected(v, x, edge_map, D)
                 slope_v = tl.where(v > 0, 1.0, slope)  # leaky'(v), [E, H, C]
                 leaky_v = v * slope_v
-                logit = tl.sum(leaky_v * att[None], axis=2)  # [E, H]
+                logit = tl.sum(leaky_v * att, axis=2)  # [E, H]
                 if BIAS:
                     bias = edge_bias_ptr + of_edge[:, None] * H + heads[None, :]
                     logit += tl.load(bias, mask=valid_head, other=0.0)
-                alpha = tl.exp(logit - lse[None, :])
+                alpha = exp(logit - lse)
                 alpha = tl.where(valid[:, None], alpha, 0.0)
-                dalpha = tl.sum(z * dout[None], axis=2)
+                dalpha = tl.sum(z * dout, axis=2)
                 if DWEIGHT:
                     dalpha += tl.load(dweight_ptr + own_head, valid_head, other=0.0)
                 if DROPOUT or WEIGHT:
@@ -166,18 +163,16 @@ def _target_kernel(
                         dweight = alpha * keep * dalpha
                         tl.store(dedge_weight_ptr + own_head, dweight, mask=valid_head)
                     dalpha *= factor
-                dlogit = alpha * (dalpha - delta[None, :])  # [E, H]
+                dlogit = alpha * (dalpha - delta)  # [E, H]
                 if BIAS:
                     tl.store(dedge_bias_ptr + own_head, dlogit, mask=valid_head)
                 dlogit_wide = dlogit[:, :, None]
                 if EDGE:
-                    dedge = (dlogit_wide * slope_v * att[None]).to(
-                        dedge_ptr.dtype.element_ty
-                    )
+                    dedge = (dlogit_wide * slope_v * att).to(dedge_ptr.dtype.element_ty)
                     edge_cell = own[:, None, None] * (H * C) + cell[None]
                     tl.store(dedge_ptr + edge_cell, dedge, mask=inside)
                 if D:
-                    dv_ij = dlogit_wide * slope_v * att[None]  # [E, H, C]
+                    dv_ij = dlogit_wide * slope_v * att  # [E, H, C]
                     dedge_map = add_to_map(dedge_map, x, dv_ij, D)
                     if DEDGE_X:
                         # The part of this tile of heads.
@@ -188,16 +183,10 @@ def _target_kernel(
                         )
                 dv += dlogit_wide * slope_v
                 datt += dlogit_wide * leaky_v
-        dz = tl.sum(dv, axis=0) * att
-        if partial >= 0:
-            partial += copy * num_partials
-            tl.store(part_ptr + partial * (H * C) + cell, dz, mask=in_row)
-        else:
-            tl.store(
-                dz_dst_ptr + row_cell, dz.to(dz_dst_ptr.dtype.element_ty), mask=in_row
-            )
-    target = datt_ptr + program.to(tl.int64) * (H * C) + cell
-    tl.store(target, tl.sum(datt, axis=0), mask=in_row)
+        dz = tl.sum(dv, axis=0, keep_dims=True) * att
+        store_row(dz_dst_ptr, part_ptr, dz, row, partial, H * C, cell, in_row)
+    target = datt_ptr + program.to(tl.int64) * (H * C) + cell[None]
+    tl.store(target, tl.sum(datt, axis=0, keep_dims=True), mask=in_row[None])
     if D:
         target = dedge_map_ptr + program.to(tl.int64) * (D * H * C)
         store_map(target, dedge_map, cell, in_row, H * C, D)
@@ -221,7 +210,7 @@ def _source_kernel(
     H, heads, in_heads, cell, in_row = tile_of_row(
         num_heads, KNOWN_HEADS, C, BLOCK_H, BLOCK_C, EXACT
     )
-    att = tl.load(att_ptr + cell, mask=in_row, other=0.0)  # [H, C]
+    att = load_row(att_ptr, 0, 0, cell, in_row)  # [1, H, C]
     att_below = att * slope
     if D:
         edge_map = load_map(edge_map_ptr, cell, in_row, H * C, D)
@@ -272,12 +261,12 @@ def _source_kernel(
                 x = load_features(edge_x_ptr, of_edge, valid, D)
                 v = add_projected(v, x, edge_map, D)
             # leaky'(v) att, [E, H, C]
-            slope_att = tl.where(v > 0, att[None], att_below[None])
+            slope_att = tl.where(v > 0, att, att_below)
             logit = tl.sum(v * slope_att, axis=2)  # [E, H]
             if BIAS:
                 bias = edge_bias_ptr + of_edge[:, None] * H + heads[None, :]
                 logit += tl.load(bias, mask=valid_head, other=0.0)
-            alpha = tl.exp(logit - lse)
+            alpha = exp(logit - lse)
             dalpha = tl.sum(dout * z_j, axis=2)  # [E, H]
             weight = alpha
             if DWEIGHT:
@@ -294,7 +283,7 @@ def _source_kernel(
             dlogit = alpha * (dalpha - delta)
             dz += weight[:, :, None] * dout
             dz += dlogit[:, :, None] * slope_att
-    dz = tl.sum(dz, axis=0)
+    dz = tl.sum(dz, axis=0, keep_dims=True)
     store_row(dz_src_ptr, part_ptr, dz, row, partial, H * C, cell, in_row)
 
 
@@ -319,7 +308,7 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
     assert z_src is not None
     assert z_dst is not None
     assert given is not None
-    att = divide(given, theta)
+    att = divide(Vectors(given, None, theta))[0]
     heads, channels = given.shape
     dz_src, dz_dst = torch.empty_like(z_src), torch.empty_like(z_dst)
     edges = copies * by_target.other.size(0)
@@ -327,16 +316,14 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
     dedge_weight = _empty_or_zeros(edge_weight, att, edges, heads)
     dedge_bias = _empty_or_zeros(edge_bias, att, edges, heads)
     width = 0 if edge_x is None else edge_x.size(1)
-    most_programs, (tile, stages) = _TARGET_PROGRAMS, _backward_tile(z_src)
+    most_programs, (usual, stages) = _TARGET_PROGRAMS, _backward_tile(z_src)
     if edge_x is not None:
-        tile, stages = features_tile(z_src, width), 1
+        usual, stages = features_tile(z_src, width), 1
         most_programs = min(most_programs, _FEATURE_PROGRAMS)
-    blocks = divide_up(heads, tile.heads)
     dropout = dropout_arguments(call.dropout, saved.dropout_seed)
     numbers = (dropout.threshold, dropout.keep_scale, float(negative_slope), heads)
     flags = (edge is not None, width, edge_weight is not None, edge_bias is not None)
     flags += (dweights is not None, dropout.on, stages)
-    constants = (*tile.constants(heads, channels), *flags)
     if table is None:
         call = call._replace(dout=dout, dweights=dweights)
         table = statistics(call, forward, **statistics_options(saved))
@@ -346,7 +333,8 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
 
     plan = schedule(by_target.pointer)
     work = plan.work(by_target, z_src.size(0) // copies, copies, of_edges)
-    items = copies * work.num_items
+    tile = usual.fit(work.is_short(copies), heads)
+    blocks, items = divide_up(heads, tile.heads), copies * work.num_items
     programs = min(items, most_programs)
     part = plan.new_partials(att, heads * channels, copies=copies)
     datt = att.new_empty(programs, heads, channels)
@@ -364,7 +352,7 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
             dedge_weight, dedge_bias, part, dropout.seed,
         ),
         (*work, items, *numbers),
-        (*constants, wants_x, copies > 1),
+        (*tile.constants(heads, channels), *flags, wants_x, copies > 1),
         tile.warps,
     )  # fmt: skip
     merge_sum(plan, part, dz_dst, copies=copies)
@@ -372,12 +360,13 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
     plan = schedule(by_source.pointer)
     work = plan.work(by_source, z_dst.size(0) // copies, copies, of_edges)
     part = plan.new_partials(att, heads * channels, copies=copies)
+    tile = usual.fit(work.is_short(copies), heads)
     launch(
         _source_kernel,
-        (copies * work.num_items, blocks),
+        (copies * work.num_items, divide_up(heads, tile.heads)),
         (*tensors, plan.items, *by_source[1:], dz_src, part, dropout.seed),
         (*work, *numbers),
-        (*constants, copies > 1),
+        (*tile.constants(heads, channels), *flags, copies > 1),
         tile.warps,
     )
     merge_sum(plan, part, dz_src, copies=copies)

@@ -3,15 +3,15 @@
 # ruff: noqa: RUF005 (Triton reads tuple + tuple, not the unpacking of tuples)
 """GATv2's edge features, projected while the edges are read.
 
-A program holds the linear map of its heads, one [H, C] for each of the D features, and
-takes one edge after the other (E is 1).
+A program holds the linear map of its heads, one [H, C] for each of the D features,
+and takes one edge after the other (E is 1).
 """
 
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from tempergat.ops.gpu.common import Tile, choose_tile
+from tempergat.ops.gpu.common import Tile, choose_tile, load_row
 from tempergat.ops.gpu.launch import power_of_two
 
 # The elements of the map that a warp holds in registers.
@@ -20,11 +20,10 @@ _HELD_BY_A_WARP = 1024
 
 @triton.jit
 def load_map(edge_map_ptr, cell, in_row, width, D: tl.constexpr):
-    """The linear map of edge features, D times [H, C]."""
+    """The linear map of edge features, D times [1, H, C]."""
     edge_map = ()
     for d in tl.static_range(D):
-        place = edge_map_ptr + d * width + cell
-        edge_map = edge_map + (tl.load(place, mask=in_row, other=0.0),)
+        edge_map = edge_map + (load_row(edge_map_ptr, d, width, cell, in_row),)
     return edge_map
 
 
@@ -41,7 +40,7 @@ def load_features(edge_x_ptr, position, valid, D: tl.constexpr):
 def add_projected(v, x, edge_map, D: tl.constexpr):
     """v plus the projected features, [E, H, C]."""
     for d in tl.static_range(D):
-        v += x[d][:, None, None] * edge_map[d][None]
+        v += x[d][:, None, None] * edge_map[d]
     return v
 
 
@@ -59,7 +58,8 @@ def add_to_map(gradient, x, dv, D: tl.constexpr):
     """The map's gradient with one edge more, whose gradient of v is [E, H, C]."""
     total = ()
     for d in tl.static_range(D):
-        total = total + (gradient[d] + tl.sum(x[d][:, None, None] * dv, axis=0),)
+        dmap = tl.sum(x[d][:, None, None] * dv, axis=0, keep_dims=True)
+        total = total + (gradient[d] + dmap,)
     return total
 
 
@@ -67,7 +67,7 @@ def add_to_map(gradient, x, dv, D: tl.constexpr):
 def store_features(dedge_x_ptr, edge_map, dv, row, valid, D: tl.constexpr):
     """Stores the gradient of an edge's features."""
     for d in tl.static_range(D):
-        dx = tl.sum(tl.sum(dv * edge_map[d][None], axis=2), axis=1)  # [E]
+        dx = tl.sum(tl.sum(dv * edge_map[d], axis=2), axis=1)  # [E]
         tl.store(dedge_x_ptr + row * D + d, dx, mask=valid)
 
 
@@ -75,7 +75,7 @@ def store_features(dedge_x_ptr, edge_map, dv, row, valid, D: tl.constexpr):
 def store_map(out_ptr, gradient, cell, in_row, width, D: tl.constexpr):
     """Stores a gradient of the map."""
     for d in tl.static_range(D):
-        tl.store(out_ptr + d * width + cell, gradient[d], mask=in_row)
+        tl.store(out_ptr + d * width + cell[None], gradient[d], mask=in_row[None])
 
 
 def features_tile(z: Tensor, width: int) -> Tile:

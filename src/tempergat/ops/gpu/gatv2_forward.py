@@ -31,7 +31,7 @@ from tempergat.ops.gpu.gatv2_edge_features import (
 )
 from tempergat.ops.gpu.launch import device_of
 from tempergat.ops.gpu.schedule import Work
-from tempergat.ops.gpu.scores import divide
+from tempergat.ops.gpu.scores import Vectors, divide
 from tempergat.ops.gpu.softmax import add_edges, attend, store_softmax
 
 
@@ -40,10 +40,16 @@ def _cache_size(device: int) -> int:
     return int(torch.cuda.get_device_properties(device).L2_cache_size)
 
 
-def tile_of(z: Tensor, lanes: int) -> Tile:
-    """The part of a row that one program serves."""
+def tile_of(z: Tensor, lanes: int, features: int = 0) -> Tile:
+    """The part of a row that one program serves.
+
+    Args:
+        z: A table with a row per node.
+        lanes: The elements that one step handles side by side.
+        features: How many features an edge has that take the place of channels.
+    """
     rows, heads, channels = z.shape
-    size, width = z.element_size(), lanes
+    size, width, channels = z.element_size(), lanes, max(channels, features)
     if size == 2:
         # Half precision is bound by instructions: whole rows take the fewest per edge.
         # Registers limit how many such rows can be in flight.
@@ -77,7 +83,7 @@ def _forward_kernel(
     H, heads, in_heads, cell, in_row = tile_of_row(
         num_heads, KNOWN_HEADS, C, BLOCK_H, BLOCK_C, EXACT
     )
-    att = tl.load(att_ptr + cell, mask=in_row, other=0.0)  # [H, C]
+    att = load_row(att_ptr, 0, 0, cell, in_row)  # [1, H, C]
     att_below = att * slope
     if D:
         edge_map = load_map(edge_map_ptr, cell, in_row, H * C, D)
@@ -119,7 +125,7 @@ def _forward_kernel(
                 x = load_features(edge_x_ptr, of_edge, valid, D)
                 v = add_projected(v, x, edge_map, D)
             # leaky'(v) att, [E, H, C]
-            slope_att = tl.where(v > 0, att[None], att_below[None])
+            slope_att = tl.where(v > 0, att, att_below)
             logit = tl.sum(v * slope_att, axis=2)  # e_ij, [E, H]
             valid_head = valid[:, None] & in_heads[None, :]
             if BIAS:
@@ -162,6 +168,9 @@ def forward(call: Forward) -> tuple[Tensor, ...]:
         width = edge_x.size(1)
         tile = features_tile(z_src, width)
     maps = (edge, edge_x, map_by_feature(edge_map))
-    inputs, edges = (z_src, z_dst, divide(att, theta), *maps), (edge, edge_x)
+    inputs, edges = (
+        (z_src, z_dst, divide(Vectors(att, None, theta))[0], *maps),
+        (edge, edge_x),
+    )
     flags, slope = (edge is not None, width), (float(call.settings[0]),)
     return attend(_forward_kernel, tile, call, inputs, edges, slope, flags)

@@ -1,8 +1,9 @@
 # mypy: allow-untyped-calls, allow-untyped-decorators
 # mypy: disable-error-code="no-untyped-def, assignment"
-"""Each node's part of GAT's logits in Triton, over the softmax temperature.
+"""Attention vectors over the temperature in Triton, and their gradients.
 
-One kernel forward; one backward, and a second one that adds up its partial sums.
+GAT's kernels sum up each node's part of the logits. Backward, a pass over the targets
+follows here, because their scores' gradients are known only after the pass over edges.
 """
 
 from typing import NamedTuple
@@ -17,7 +18,9 @@ from tempergat.ops.gpu.launch import divide_up, launch, power_of_two
 from tempergat.ops.gpu.sums import rows_tile
 from tempergat.ops.reference import EPSILON
 
-# The most programs of the backward pass, each of which keeps its own sum.
+# The most programs of a pass that keeps a sum in each.
+MOST_PARTS = 16384
+# The most of the pass over targets.
 _PROGRAMS = 1024
 # The same for few nodes, whose sums are added up by one program.
 _PROGRAMS_OF_FEW = 128
@@ -64,50 +67,18 @@ def _temperature(theta_ptr, heads, in_heads, epsilon, LEARNT: tl.constexpr):
 
 
 @triton.jit(do_not_specialize=["num_rows", "num_heads"])
-def _scores_kernel(
-    z_ptr, first_att_ptr, second_att_ptr, theta_ptr, first_ptr, second_ptr,
-    num_rows, num_heads, epsilon,
-    KNOWN_HEADS: tl.constexpr, C: tl.constexpr, BLOCK_R: tl.constexpr,
-    BLOCK_H: tl.constexpr, BLOCK_C: tl.constexpr, EXACT: tl.constexpr,
-    SECOND: tl.constexpr, LEARNT: tl.constexpr,
-):  # fmt: skip
-    H, heads, in_heads, cell, in_row = tile_of_row(
-        num_heads, KNOWN_HEADS, C, BLOCK_H, BLOCK_C, EXACT
-    )
-    temperature = _temperature(theta_ptr, heads, in_heads, epsilon, LEARNT)[:, None]
-    rows = tl.program_id(0).to(tl.int64) * BLOCK_R + tl.arange(0, BLOCK_R)
-    inside = rows < num_rows
-    z = tl.load(  # [R, H, C]
-        z_ptr + rows[:, None, None] * (H * C) + cell[None],
-        mask=inside[:, None, None] & in_row[None], other=0.0,
-    ).to(tl.float32)  # fmt: skip
-    att = tl.load(first_att_ptr + cell, mask=in_row, other=0.0) / temperature  # [H, C]
-    target = rows[:, None] * H + heads[None, :]
-    inside_heads = inside[:, None] & in_heads[None, :]
-    tl.store(first_ptr + target, tl.sum(z * att[None], axis=2), mask=inside_heads)
-    if SECOND:
-        att = tl.load(second_att_ptr + cell, mask=in_row, other=0.0) / temperature
-        tl.store(second_ptr + target, tl.sum(z * att[None], axis=2), mask=inside_heads)
-
-
-@triton.jit(do_not_specialize=["num_rows", "second_rows", "num_heads"])
 def _scores_backward_kernel(
-    z_ptr, first_att_ptr, second_att_ptr, theta_ptr, dfirst_ptr, dsecond_ptr,
-    dz_ptr, part_ptr, num_rows, second_rows, num_heads, epsilon,
+    z_ptr, att_ptr, dscore_ptr, dz_ptr, part_ptr, num_rows, num_heads,
     KNOWN_HEADS: tl.constexpr, C: tl.constexpr, BLOCK_R: tl.constexpr,
     BLOCK_H: tl.constexpr, BLOCK_C: tl.constexpr, EXACT: tl.constexpr,
-    SECOND: tl.constexpr, LEARNT: tl.constexpr, ADD: tl.constexpr,
+    ADD: tl.constexpr,
 ):  # fmt: skip
     H, heads, in_heads, cell, in_row = tile_of_row(
         num_heads, KNOWN_HEADS, C, BLOCK_H, BLOCK_C, EXACT
     )
-    temperature = _temperature(theta_ptr, heads, in_heads, epsilon, LEARNT)[:, None]
     program = tl.program_id(0).to(tl.int64)
-    first = tl.load(first_att_ptr + cell, mask=in_row, other=0.0) / temperature
-    dfirst = tl.zeros([BLOCK_H, BLOCK_C], tl.float32)
-    if SECOND:
-        second = tl.load(second_att_ptr + cell, mask=in_row, other=0.0) / temperature
-        dsecond = tl.zeros([BLOCK_H, BLOCK_C], tl.float32)
+    att = tl.load(att_ptr + cell, mask=in_row, other=0.0)
+    datt = tl.zeros([BLOCK_R, BLOCK_H, BLOCK_C], tl.float32)
     for start in range(program * BLOCK_R, num_rows, tl.num_programs(0) * BLOCK_R):
         rows = start + tl.arange(0, BLOCK_R)
         inside = rows < num_rows
@@ -116,46 +87,37 @@ def _scores_backward_kernel(
         z = tl.load(z_ptr + cells, mask=inside_row, other=0.0).to(tl.float32)
         place = rows[:, None] * H + heads[None, :]
         inside_heads = inside[:, None] & in_heads[None, :]
-        dscore = tl.load(dfirst_ptr + place, mask=inside_heads, other=0.0)[:, :, None]
-        dz = dscore * first[None]
-        dfirst += tl.sum(dscore * z, axis=0)
-        if SECOND:
-            has_second = (rows < second_rows)[:, None] & in_heads[None, :]
-            dscore = tl.load(dsecond_ptr + place, mask=has_second, other=0.0)
-            dz += dscore[:, :, None] * second[None]
-            dsecond += tl.sum(dscore[:, :, None] * z, axis=0)
+        dscore = tl.load(dscore_ptr + place, mask=inside_heads, other=0.0)[:, :, None]
+        dz = dscore * att[None]
+        datt += dscore * z
         if ADD:
             dz += tl.load(dz_ptr + cells, mask=inside_row, other=0.0).to(tl.float32)
         tl.store(dz_ptr + cells, dz.to(dz_ptr.dtype.element_ty), mask=inside_row)
-    if SECOND:
-        target = part_ptr + program * (2 * H * C) + cell
-        tl.store(target + H * C, dsecond, mask=in_row)
-    else:
-        target = part_ptr + program * (H * C) + cell
-    tl.store(target, dfirst, mask=in_row)
+    tl.store(part_ptr + program * (H * C) + cell, tl.sum(datt, axis=0), mask=in_row)
 
 
 @triton.jit
 def _sum_parts(
-    part_ptr, cell, inside, which, num_parts, width,
-    COUNT: tl.constexpr, BLOCK_P: tl.constexpr, BLOCK_C: tl.constexpr,
+    part_ptr, cell, inside, num_parts, width,
+    BLOCK_P: tl.constexpr, BLOCK_C: tl.constexpr,
 ):  # fmt: skip
-    """The sum of one of COUNT rows over all partial results, [C]."""
+    """The sum over all partial results, [C]."""
     total = tl.zeros([BLOCK_P, BLOCK_C], tl.float32)
     for start in range(0, num_parts, BLOCK_P):
         parts = start + tl.arange(0, BLOCK_P)
-        row = (parts.to(tl.int64) * COUNT + which) * width
+        row = parts.to(tl.int64) * width
         mask = (parts < num_parts)[:, None] & inside[None, :]
         total += tl.load(part_ptr + row[:, None] + cell[None, :], mask, 0.0)
     return tl.sum(total, axis=0)
 
 
-@triton.jit(do_not_specialize=["num_parts", "num_heads"])
+@triton.jit(do_not_specialize=["first_parts", "second_parts", "num_heads"])
 def _finish_kernel(
-    part_ptr, first_att_ptr, second_att_ptr, theta_ptr,
-    dfirst_att_ptr, dsecond_att_ptr, dtheta_ptr, num_parts, num_heads, epsilon,
+    first_part_ptr, second_part_ptr, first_att_ptr, second_att_ptr, theta_ptr,
+    dfirst_att_ptr, dsecond_att_ptr, dtheta_ptr,
+    first_parts, second_parts, num_heads, epsilon,
     C: tl.constexpr, BLOCK_P: tl.constexpr, BLOCK_C: tl.constexpr,
-    VECTORS: tl.constexpr, LEARNT: tl.constexpr, ALL_HEADS: tl.constexpr,
+    SECOND: tl.constexpr, LEARNT: tl.constexpr, ALL_HEADS: tl.constexpr,
 ):  # fmt: skip
     # One program for all heads can add up the gradient of their one theta.
     head = tl.program_id(0)
@@ -165,23 +127,22 @@ def _finish_kernel(
     dtheta = tl.zeros([1], tl.float32)
     channels = tl.arange(0, BLOCK_C)
     inside = channels < C
+    width = num_heads * C
     while head < end:
         one = head + tl.arange(0, 1)
         temperature = _temperature(theta_ptr, one, one >= 0, epsilon, LEARNT)
         cell = head * C + channels
-        product = tl.zeros([BLOCK_C], tl.float32)
-        for vector in tl.static_range(VECTORS):
+        gradient = _sum_parts(
+            first_part_ptr, cell, inside, first_parts, width, BLOCK_P, BLOCK_C
+        )
+        tl.store(dfirst_att_ptr + cell, gradient / temperature, mask=inside)
+        product = gradient * tl.load(first_att_ptr + cell, mask=inside, other=0.0)
+        if SECOND:
             gradient = _sum_parts(
-                part_ptr, cell, inside, vector, num_parts, num_heads * C,
-                VECTORS, BLOCK_P, BLOCK_C,
-            )  # fmt: skip
-            if vector == 0:
-                att = tl.load(first_att_ptr + cell, mask=inside, other=0.0)
-                tl.store(dfirst_att_ptr + cell, gradient / temperature, mask=inside)
-            else:
-                att = tl.load(second_att_ptr + cell, mask=inside, other=0.0)
-                tl.store(dsecond_att_ptr + cell, gradient / temperature, mask=inside)
-            product += gradient * att
+                second_part_ptr, cell, inside, second_parts, width, BLOCK_P, BLOCK_C
+            )
+            tl.store(dsecond_att_ptr + cell, gradient / temperature, mask=inside)
+            product += gradient * tl.load(second_att_ptr + cell, inside, other=0.0)
         if LEARNT:
             theta = tl.load(theta_ptr + one * (LEARNT - 1))
             dtemperature = -tl.sum(product, axis=0) / (temperature * temperature)
@@ -193,107 +154,104 @@ def _finish_kernel(
 
 @triton.jit(do_not_specialize=["num_heads"])
 def _divide_kernel(
-    att_ptr, theta_ptr, out_ptr, num_heads, epsilon,
-    C: tl.constexpr, BLOCK: tl.constexpr, LEARNT: tl.constexpr,
+    first_ptr, second_ptr, theta_ptr, out_ptr, num_heads, epsilon,
+    C: tl.constexpr, BLOCK: tl.constexpr, SECOND: tl.constexpr, LEARNT: tl.constexpr,
 ):  # fmt: skip
     cell = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = cell < num_heads * C
     temperature = _temperature(theta_ptr, cell // C, inside, epsilon, LEARNT)
-    att = tl.load(att_ptr + cell, mask=inside, other=0.0)
+    att = tl.load(first_ptr + cell, mask=inside, other=0.0)
     tl.store(out_ptr + cell, att / temperature, mask=inside)
+    if SECOND:
+        att = tl.load(second_ptr + cell, mask=inside, other=0.0)
+        tl.store(out_ptr + num_heads * C + cell, att / temperature, mask=inside)
 
 
-def forward(z: Tensor, vectors: Vectors) -> list[Tensor]:
-    """``<z, a> / T`` for each attention vector a, float32, [N, H] each."""
-    rows, heads, _ = z.shape
+def divide(vectors: Vectors) -> tuple[Tensor, Tensor | None]:
+    """The attention vectors over the temperature."""
     first, second, theta = vectors
-    scores = [first.new_empty(rows, heads)]
-    if second is not None:
-        scores.append(first.new_empty(rows, heads))
-    block, tiles, constants = rows_tile(z)
+    if theta is None:
+        return first, second
+    heads, channels = first.shape
+    out = first.new_empty(1 if second is None else 2, heads, channels)
     launch(
-        _scores_kernel,
-        (divide_up(rows, block), tiles),
-        (z, first, second, theta, scores[0], scores[-1]),
-        (rows, heads, EPSILON),
-        (*constants, second is not None, vectors.kind),
+        _divide_kernel,
+        (divide_up(first.numel(), _BLOCK), 1),
+        (first, second, theta, out),
+        (heads, EPSILON),
+        (channels, _BLOCK, second is not None, vectors.kind),
         warps=4,
     )
-    return scores
+    return out[0], None if second is None else out[1]
 
 
 def backward(
-    z: Tensor, vectors: Vectors, dscores: tuple[Tensor, ...], dz: Tensor, *, add: bool
-) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    """Writes the gradient of z and returns those of the vectors and of theta.
+    z: Tensor, att_HC: Tensor, dscore: Tensor, dz: Tensor, *, add: bool
+) -> Tensor:
+    """Writes the gradient of z; returns partial sums for that of the vector.
 
     Args:
         z: The features.
-        vectors: The attention vectors.
-        dscores: The gradients of the scores. The second may have fewer rows than z.
-        dz: Where the gradient of z goes.
+        att_HC: The attention vector over the temperature.
+        dscore: The gradient of the scores of the first rows of z.
+        dz: Where the gradient of these rows goes.
         add: Whether it is added to what is there.
     """
-    rows, heads, channels = z.shape
-    first, second, theta = vectors
+    rows, heads = dscore.shape
     block, tiles, constants = rows_tile(z)
     most = _PROGRAMS_OF_FEW if rows <= _FEW else _PROGRAMS
     programs = min(divide_up(rows, block), most)
-    count = 1 if second is None else 2
-    part = first.new_empty(programs, count, heads, channels)
+    part = dscore.new_empty(programs, *att_HC.shape)
     launch(
         _scores_backward_kernel,
         (programs, tiles),
-        (z, first, second, theta, dscores[0], dscores[-1], dz, part),
-        (rows, dscores[-1].size(0), heads, EPSILON),
-        (*constants, second is not None, vectors.kind, add),
+        (z, att_HC, dscore, dz, part),
+        (rows, heads),
+        (*constants, add),
         warps=4,
     )
-    return _finish(part, vectors)
+    return part
 
 
-def _finish(
-    part_PAHC: Tensor, vectors: Vectors
-) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    """The gradients of the vectors and of theta, from those of vectors over T."""
-    programs, count, heads, channels = part_PAHC.shape
+def finish(
+    vectors: Vectors, first_part: Tensor, second_part: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients of the vectors and of theta, without rows if absent.
+
+    Args:
+        vectors: The attention vectors.
+        first_part: Partial sums for the gradient of the first over T, [parts, H, C].
+        second_part: The same for the second.
+    """
     first, second, theta = vectors
+    heads, channels = first.shape
+    if first_part.size(0) > _PROGRAMS:
+        # Too many for one program a head.
+        first_part = first_part.sum(0, keepdim=True)
+    parts = (first_part.size(0), 0 if second_part is None else second_part.size(0))
     dfirst = torch.empty_like(first)
-    dsecond = None if second is None else torch.empty_like(second)
+    dsecond = (
+        first.new_empty(0, channels) if second is None else torch.empty_like(second)
+    )
     # One program takes too long for the sums of many nodes.
-    all_heads = vectors.kind == 1 and part_PAHC.numel() <= _MOST_FOR_ONE
-    dtheta = None
+    numbers = sum(parts) * heads * channels
+    all_heads = vectors.kind == 1 and numbers <= _MOST_FOR_ONE
+    dtheta = first.new_empty(0)
     if theta is not None:
         dtheta = first.new_empty(theta.shape if all_heads else heads)
     width = power_of_two(channels)
     launch(
         _finish_kernel,
         (1 if all_heads else heads, 1),
-        (part_PAHC, first, second, theta, dfirst, dsecond, dtheta),
-        (programs, heads, EPSILON),
-        (channels, max(1, 2048 // width), width, count, vectors.kind, all_heads),
+        (first_part, second_part, first, second, theta, dfirst, dsecond, dtheta),
+        (*parts, heads, EPSILON),
+        (channels, max(1, 2048 // width), width, second is not None, vectors.kind,
+         all_heads),
         warps=4,
-    )
-    if dtheta is not None and vectors.kind == 1 and not all_heads:
+    )  # fmt: skip
+    if vectors.kind == 1 and not all_heads:
         dtheta = dtheta.sum()
     return dfirst, dsecond, dtheta
-
-
-def divide(att_HC: Tensor, theta: Tensor | None) -> Tensor:
-    """An attention vector over the temperature."""
-    if theta is None:
-        return att_HC
-    out = torch.empty_like(att_HC)
-    heads, channels = att_HC.shape
-    launch(
-        _divide_kernel,
-        (divide_up(out.numel(), _BLOCK), 1),
-        (att_HC, theta, out),
-        (heads, EPSILON),
-        (channels, _BLOCK, Vectors(att_HC, None, theta).kind),
-        warps=4,
-    )
-    return out
 
 
 def divide_backward(
@@ -302,7 +260,5 @@ def divide_backward(
     """The gradients of the vector and of theta; the latter without rows if absent."""
     if theta is None:
         return dout, dout.new_empty(0)
-    part = dout.contiguous().view(1, 1, *att_HC.shape)
-    datt, _, dtheta = _finish(part, Vectors(att_HC, None, theta))
-    assert dtheta is not None
+    datt, _, dtheta = finish(Vectors(att_HC, None, theta), dout.contiguous()[None])
     return datt, dtheta

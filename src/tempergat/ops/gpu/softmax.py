@@ -17,6 +17,7 @@ from tempergat.ops.gpu.common import (
     Tile,
     contiguous_or_none,
     dropout_arguments,
+    exp,
     factors_of_edges,
     load_merge,
     load_work,
@@ -40,11 +41,11 @@ def add_edges(
     """
     # A logit of minus infinity has weight 0, even when it comes first.
     finite_max = tl.where(new_max == -float("inf"), 0.0, new_max)
-    rescale = tl.exp(max_logit - finite_max)
+    rescale = exp(max_logit - finite_max)
     denominator *= rescale
     weighted_sum *= rescale[:, :, None]
     for k in tl.static_range(UNROLL):
-        weight = tl.exp(logits[k] - finite_max)
+        weight = exp(logits[k] - finite_max)
         denominator += weight
         if SCALED:
             weight *= factors[k]
@@ -54,14 +55,14 @@ def add_edges(
 
 @triton.jit
 def _merge_lanes(max_logit, denominator, weighted_sum):
-    """Merges the softmax of the E edges that lie side by side; [H], [H] and [H, C]."""
-    row_max = tl.max(max_logit, axis=0)
+    """Merges the softmax of the E edges that lie side by side; E is 1 afterwards."""
+    row_max = tl.max(max_logit, axis=0, keep_dims=True)
     finite_max = tl.where(row_max == -float("inf"), 0.0, row_max)
-    rescale = tl.exp(max_logit - finite_max[None, :])
+    rescale = exp(max_logit - finite_max)
     return (
         row_max,
-        tl.sum(rescale * denominator, axis=0),
-        tl.sum(rescale[:, :, None] * weighted_sum, axis=0),
+        tl.sum(rescale * denominator, axis=0, keep_dims=True),
+        tl.sum(rescale[:, :, None] * weighted_sum, axis=0, keep_dims=True),
     )
 
 
@@ -72,15 +73,16 @@ def store_sum(
 ):  # fmt: skip
     """Writes a weighted sum [E, H, C] of an item: of its row, or of a chunk.
 
-    max_logit and denominator are [E, H]. Returns them merged, [H].
+    max_logit and denominator are [E, H]. Returns them merged, [1, H].
     """
-    max_logit, denominator, weighted_sum = _merge_lanes(
-        max_logit, denominator, weighted_sum
-    )
+    if max_logit.shape[0] > 1:
+        max_logit, denominator, weighted_sum = _merge_lanes(
+            max_logit, denominator, weighted_sum
+        )
     # A row without edges, or whose logits are all minus infinity, has sum 0.
-    is_empty = (denominator == 0.0)[:, None]
-    mean = tl.where(is_empty, 0.0, weighted_sum / denominator[:, None])
-    result = tl.where(partial >= 0, weighted_sum, mean)
+    is_sum = (partial >= 0) | (denominator == 0.0)
+    scale = 1.0 / tl.where(is_sum, 1.0, denominator)
+    result = weighted_sum * scale[:, :, None]
     store_row(out_ptr, part_ptr, result, row, partial, width, cell, in_row)
     return max_logit, denominator
 
@@ -99,6 +101,7 @@ def store_softmax(
         max_logit, denominator, weighted_sum, row, partial, H * C, cell, in_row,
         out_ptr, part_ptr,
     )  # fmt: skip
+    heads, in_heads = heads[None], in_heads[None]
     if partial >= 0:
         target = part_statistics_ptr + partial * (2 * H) + heads
         tl.store(target, max_logit, mask=in_heads)
@@ -135,7 +138,7 @@ def _merge_softmax_kernel(
     for k in range(0, count, BLOCK_K):
         ks = k + tl.arange(0, BLOCK_K)
         pointer = part_statistics_ptr + (first + ks) * (2 * H) + head
-        rescale = tl.exp(tl.load(pointer, ks < count, -float("inf")) - finite_max)
+        rescale = exp(tl.load(pointer, ks < count, -float("inf")) - finite_max)
         denominator += rescale * tl.load(pointer + H, ks < count, 0.0)
         offset = ((first + ks) * H + head)[:, None] * C + channels[None, :]
         inside = (ks < count)[:, None] & (channels < C)[None, :]
@@ -193,7 +196,7 @@ def _normalise_kernel(
         inside = valid[:, None] & (heads < H)[None, :]
         cell = (position + copy * num_edges)[:, None] * H + heads[None, :]
         logit = tl.load(weights_ptr + cell, mask=inside, other=0.0)
-        weight = tl.exp(logit - max_logit[None, :] - log_sum[None, :])
+        weight = exp(logit - max_logit[None, :] - log_sum[None, :])
         if DROPOUT or WEIGHT:
             factor, _keep = factors_of_edges(
                 edge_id_ptr, edge_weight_ptr, slots, valid,
@@ -269,6 +272,7 @@ def attend(
     logit = lse.new_zeros(stored, heads) if stored else lse.new_empty(0, heads)
     plan, edges = schedule(pointer), (*edges, edge_weight, edge_bias)
     work = plan.work(call.by_target, sources // copies, copies, edges)
+    tile = tile.fit(work.is_short(copies), heads)
     new_partials = functools.partial(plan.new_partials, lse, copies=copies)
     part, part_statistics = new_partials(heads * channels), new_partials(2, heads)
     second: tuple[Any, ...] = () if width is None else (None, None)

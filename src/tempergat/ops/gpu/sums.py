@@ -268,6 +268,6 @@ def rows_tile(z: Tensor) -> tuple[int, int, tuple[int, ...]]:
     _, heads, channels = z.shape
     tile = choose_tile(heads, channels, z.element_size(), 256, 256)
     block = max(1, 1024 // (tile.heads * tile.channels))
-    known, _, _, *blocks, _, exact = tile.constants(heads, channels)
-    constants = (known, channels, block, *blocks, exact)
+    known, *_, exact = tile.constants(heads, channels)
+    constants = (known, channels, block, tile.heads, tile.channels, exact)
     return block, divide_up(heads, tile.heads), constants
