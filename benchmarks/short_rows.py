@@ -7,9 +7,9 @@ those of the kernels alone, forward and backward, from torch's profiler; float32
 heads of 64 channels. Compulsory is the time to read and write every row once per pass
 at the rate of a copy: GAT reads z and writes out forward, and reads dout, out and z and
 writes dz backward; GATv2 reads both sides' features and dout in two passes backward. A
-random graph is compared with one gather per edge instead. GAT's scores, which read z
-once more in each direction, are in a column of their own. Writes DIR/short_rows.csv;
-``--kernels`` prints the time of each kernel.
+random graph is compared with one gather per edge instead. The gradients of GAT's scores
+of targets, a pass over z and its gradient, are in a column of their own. Writes
+DIR/short_rows.csv; ``--kernels`` prints the time of each kernel.
 """
 
 import argparse

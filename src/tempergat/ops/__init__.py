@@ -23,7 +23,7 @@ from tempergat.ops.features.sparse import SparseFeatures
 from tempergat.ops.features.sparse import linear as sparse_linear
 from tempergat.ops.features.sums import weighted_sum
 from tempergat.ops.fused import attend_and_gate
-from tempergat.ops.gpu import compile_ahead, launch_path
+from tempergat.ops.gpu import compile_ahead, gather_rows, launch_path
 from tempergat.ops.gpu import sampling_kernels as gpu_sampling
 from tempergat.ops.graph import Graph, Relation, Rows
 from tempergat.ops.random import draw_seed, fold_in, fold_numbers, keep_factor
@@ -74,6 +74,7 @@ __all__ = [
     "fold_in",
     "fold_numbers",
     "gat",
+    "gather_rows",
     "gatv2",
     "gpu_sampling",
     "group_by_target",

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from tempergat.base import UserError, available_bytes
+from tempergat.ops import gather_rows
 
 # The share of a GPU's free memory that features may take.
 _SHARE = 0.5
@@ -155,6 +156,8 @@ def gather(x: Tensor, index: Tensor, dim: int = 0) -> Tensor:
     shape = [*x.shape[:dim], index.size(0), *x.shape[dim + 1 :]]
     size = math.prod(shape) * x.element_size()
     plain = x.is_cpu and x.layout == torch.strided and not x.requires_grad
+    if dim == 0 and x.is_cuda:
+        return gather_rows(x, index)
     if size < _LARGE or not plain:
         return x.index_select(dim, index)
     memory = torch.from_numpy(np.empty(size, dtype=np.uint8))

@@ -129,3 +129,14 @@ for nodes, models, outs, features in ((1100, 2, 7, 64), (40, 3, 16, 8), (300, 2,
 @pytest.mark.parametrize("program", [SPARSE, OUTER], ids=["sparse", "outer"])
 def test_interpreted_products_of_many_models_agree_with_float64(program: str) -> None:
     run_interpreted(program)
+
+
+def test_interpreted_gather_copies_rows() -> None:
+    run_interpreted("""
+import torch
+from tempergat.ops.gpu import gather
+
+for width in (8, 100, 7, 3000):
+    x, index = torch.randn(50, width), torch.randint(50, (33,), dtype=torch.int32)
+    assert torch.equal(gather.run(x, index), x[index.long()]), width
+""")

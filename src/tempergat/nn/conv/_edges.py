@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.utils import scatter
 
 from tempergat.nn.adjacency import Adjacency, is_matrix, resolve
-from tempergat.ops import Graph
+from tempergat.ops import Graph, gather_rows
 
 # The leading dimensions of x: one feature set has none.
 Sets = tuple[int, ...]
@@ -227,7 +227,11 @@ def add_loop_features(
         return edge_attr
     num_given = graph.edge_id.size(0) - graph.num_loops
     if num_given != graph.num_edges:
-        edge_attr = edge_attr.index_select(-2, graph.edge_id[:num_given])
+        kept = graph.edge_id[:num_given]
+        if edge_attr.dim() == 2:
+            edge_attr = gather_rows(edge_attr, kept)
+        else:
+            edge_attr = edge_attr.index_select(-2, kept)
     if isinstance(fill_value, str):
         # PyG reduces over row 1 of edge_index, whatever the flow.
         rows = max(graph.num_src, graph.num_dst) + 1

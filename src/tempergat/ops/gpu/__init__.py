@@ -175,12 +175,29 @@ def can_group(edge_index: Tensor, largest: int) -> bool:
         largest: The largest number among nodes and edges.
     """
     return (
-        edge_index.is_cuda
-        and type(edge_index) is Tensor
-        and 0 < largest <= _MOST_GROUPED
-        and not (is_tracing() or in_transform() or in_dispatch_mode())
-        and _device_refusal(edge_index.get_device()) is None
+        0 < largest <= _MOST_GROUPED
+        and _is_plain(edge_index)
         and not torch.cuda.is_current_stream_capturing()
+    )
+
+
+def gather_rows(x: Tensor, index: Tensor) -> Tensor:
+    """``x.index_select(0, index)``, by a kernel of ours where it can."""
+    is_matrix = x.dim() == 2 and x.is_contiguous() and index.is_contiguous()
+    is_known = x.dtype in _SINGLE_OR_HALF and not x.requires_grad
+    if is_matrix and is_known and _is_plain(x):
+        rows: Tensor = kernels("gather").run(x, index)
+        return rows
+    return x.index_select(0, index)
+
+
+def _is_plain(x: Tensor) -> bool:
+    """Whether nothing but a device's own kernels has to know of what is done with x."""
+    return (
+        x.is_cuda
+        and type(x) is Tensor
+        and not (is_tracing() or in_transform() or in_dispatch_mode())
+        and _device_refusal(x.get_device()) is None
     )
 
 
