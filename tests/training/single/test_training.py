@@ -222,7 +222,7 @@ def other_tensors() -> dict[str, torch.Tensor]:
         ({}, {"read_options": {"one_hot": 3}}, "read_options: one_hot"),
         ({}, {"feature_names": ["a"]}, "1 names for 12 features"),
         ({}, {"config": {}}, r"config\.epochs"),
-        ({}, {"config": [1]}, r"config: .*dictionary"),
+        ({}, {"config": [1]}, r"config: .*object"),
         ({}, {"num_classes": 10**18}, "num_classes"),
         ({}, {"in_channels": "12"}, "in_channels"),
     ],

@@ -11,9 +11,8 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import safetensors.torch
 import torch
@@ -37,14 +36,8 @@ _REMEDY = "give the path of a file that `tempergat train` made"
 TRAIN_AGAIN = "train again with --no-resume (resume=False in Python)"
 
 
-@dataclass(frozen=True)
-class Checkpoint:
-    """The content of a checkpoint file.
-
-    Attributes:
-        tensors: Tensors by name.
-        metadata: Plain JSON values by name.
-    """
+class Checkpoint(NamedTuple):
+    """The content of a checkpoint file: tensors, and plain JSON values, by name."""
 
     tensors: dict[str, Tensor]
     metadata: dict[str, Any]
@@ -135,11 +128,6 @@ def require_tensors(
 ) -> None:
     """Refuses a checkpoint that lacks a tensor or has one of another shape or type.
 
-    Args:
-        path: The file.
-        tensors: Its tensors.
-        wanted: Tensors with the names, shapes and types that it must have.
-
     Raises:
         UserError: A tensor is missing, or has another shape or type.
     """
@@ -186,15 +174,7 @@ def require_progress(
 
 
 def refuse_failed(what: str, failed_epoch: int | None) -> None:
-    """Refuses to use a run that failed.
-
-    Args:
-        what: The run, in words.
-        failed_epoch: The epoch at which it failed; None or 0 if it did not.
-
-    Raises:
-        UserError: It failed.
-    """
+    """Refuses to use a run, named in words, that failed at an epoch; 0 for none."""
     if failed_epoch:
         raise UserError(
             f"{what} failed at epoch {failed_epoch}, where its loss was not a finite "

@@ -38,13 +38,7 @@ def read_for_prediction(
     options: ReadOptions | None,
     labelled: bool = False,
 ) -> Dataset:
-    """Reads a graph as the training graph was read.
-
-    Args:
-        graph: The graph in any form.
-        metadata: What the model knows of its training graph.
-        options: Options that differ from those of the training graph.
-        labelled: Whether its labels and its split are read; it needs some then.
+    """Reads a graph as the training graph was read; see `TrainedModel.read_graph`.
 
     Returns:
         The graph with its features in the order of training, and the scaling of the
@@ -76,24 +70,19 @@ def read_for_prediction(
         if kind.feature_names is not None and kind.name in dataset.data.node_types:
             dataset = match_features(dataset, kind.feature_names, kind.name)
     _refuse_other_counts(dataset, metadata)
-    dataset = replace(dataset, scaling=metadata.scales)
+    dataset = replace(dataset, scaling=metadata.scaling)
     notes += _other_units(dataset)
     new = [note for note in notes if note not in dataset.notes]
     return replace(dataset, notes=(*dataset.notes, *new))
 
 
 def typed_dataset(x: Any, edge_index: Any, metadata: Metadata) -> Dataset:
-    """A typed graph that is given by its tensors.
-
-    Args:
-        x: The features of each node type that has some.
-        edge_index: The edges of each edge type.
-        metadata: What the model knows of its training graph.
+    """A typed graph that is given by its features and edges, by type.
 
     Raises:
         UserError: A node type that the model needs is missing, or it does not know one.
     """
-    types = metadata.types or ()
+    types = metadata.node_types or ()
     for given, name, key in ((x, "x", "node"), (edge_index, "edge_index", "edge")):
         if not isinstance(given, Mapping):
             raise UserError(
@@ -123,7 +112,7 @@ def typed_dataset(x: Any, edge_index: Any, metadata: Metadata) -> Dataset:
         "accuracy",
         "",
         "",
-        scaling=metadata.scales,
+        scaling=metadata.scaling,
     )
 
 
@@ -135,7 +124,7 @@ def _refuse_before_reading(
         if named_entry(graph) is not None:
             return
         path = Path(graph)
-        if metadata.types is None and path.is_dir() and is_typed_folder(path):
+        if metadata.node_types is None and path.is_dir() and is_typed_folder(path):
             raise UserError(
                 f"{path} has tables of node types, but the model was trained on a "
                 "graph with one type of nodes; give a folder with nodes.csv and "
@@ -152,10 +141,10 @@ def _options(
 ) -> ReadOptions | None:
     """The options of training, changed by those given now."""
     is_file = isinstance(graph, str | os.PathLike) and named_entry(graph) is None
-    if metadata.types is not None and (is_file or isinstance(graph, HeteroData)):
+    if metadata.node_types is not None and (is_file or isinstance(graph, HeteroData)):
         # Without labels, the node types do not say which one to classify.
         given = given or ReadOptions()
-        given = replace(given, target=given.target or metadata.types[0].name)
+        given = replace(given, target=given.target or metadata.node_types[0].name)
     stored = metadata.read_options
     if stored is None or not is_file or Path(str(graph)).suffix == ".pt":
         return given
@@ -316,10 +305,10 @@ def _refuse_other_types(dataset: Dataset, metadata: Metadata) -> None:
 
 
 def _refuse_other_kind(dataset: Dataset, metadata: Metadata) -> None:
-    if metadata.types is None:
+    if metadata.node_types is None:
         refuse_typed(dataset, "the model")
     elif not dataset.is_heterogeneous:
-        names = ", ".join(kind.name for kind in metadata.types)
+        names = ", ".join(kind.name for kind in metadata.node_types)
         raise UserError(
             f"{dataset.name} has one type of nodes, but the model was trained on the "
             f"types {names}; give a typed graph (HeteroData)"

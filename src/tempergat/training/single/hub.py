@@ -82,13 +82,7 @@ def write_folder(
 def upload(
     model: TrainedModel, repo_id: str, private: bool | None, token: str | None
 ) -> str:
-    """Uploads a model; returns the address of its page.
-
-    Args:
-        model: The model.
-        repo_id: The repository, as ``user/name``; made when missing.
-        private: Whether a new repository is private; None for the user's default.
-        token: A token with write access; None for that of ``hf auth login``.
+    """Uploads a model, as `TrainedModel.push_to_hub` says; returns its address.
 
     Raises:
         UserError: huggingface_hub is not installed, or the upload failed.
@@ -109,12 +103,7 @@ def upload(
 def model_file(
     source: str | os.PathLike[str], revision: str | None, token: str | None
 ) -> Path:
-    """The weights in a folder, or of a repository, downloaded where needed.
-
-    Args:
-        source: A folder, or a repository as ``user/name``.
-        revision: A branch, tag or commit of the repository.
-        token: A token for a private repository; None for that of ``hf auth login``.
+    """The weights that `from_pretrained` reads, downloaded where needed.
 
     Raises:
         UserError: The folder has no model, huggingface_hub is not installed, or the

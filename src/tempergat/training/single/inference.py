@@ -1,7 +1,8 @@
-"""How a trained model is called on a graph or on a batch."""
+"""A classifier that prepares its input as in training, on a graph or on a batch."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,11 +11,10 @@ from torch import Tensor, nn
 from torch_geometric.data import Data, HeteroData
 
 from tempergat.base import UserError
-from tempergat.data import Dataset
+from tempergat.data import Dataset, to_dense
 from tempergat.nn import (
     GraphCall,
     NodeClassifier,
-    TypedFeatures,
     caller_edge_ids,
     caller_edges,
     edge_order,
@@ -38,188 +38,218 @@ from tempergat.training.runs.user_modules import (
     explain_errors,
     taken_edge_inputs,
 )
+from tempergat.training.settings.config import RunConfig
+from tempergat.training.single.graph_inputs import typed_dataset
 from tempergat.training.single.metadata import Metadata
 
 # Above, predictions are computed layer by layer, some nodes at a time.
 _MOST_NODES_AT_ONCE = 2**20
 
 
-def logits_of(module: nn.Module, metadata: Metadata, dataset: Dataset) -> Tensor:
-    """The class scores of all nodes of a graph.
+class PreparedModule(nn.Module):
+    """A classifier that prepares its input as in training.
 
     Args:
         module: The classifier, or a user's own module.
         metadata: What it knows of its training graph.
-        dataset: The graph, read as the training graph was.
     """
-    config = metadata.config
-    device = next(module.parameters()).device
-    is_own = config.source_hash is not None
-    is_large = int(dataset.data.num_nodes) > _MOST_NODES_AT_ONCE
-    # All nodes at once may need more memory than there is.
-    may_not_fit = is_large or config.training == "sampled"
-    if may_not_fit and not is_own and not dataset.is_heterogeneous:
-        features, topology = parts_of(dataset, config, device)
-        edges = _edge_inputs(module, metadata, dataset, torch.device("cpu"))
-        assert isinstance(module, NodeClassifier)
-        return infer_layerwise(
-            module,
-            features,
-            topology,
-            edge_attr=edges.get("edge_attr"),
-            edge_weight=edges.get("edge_weight"),
-        )
-    x = features_of(dataset, config, device)
-    edges = _edge_inputs(module, metadata, dataset, device)
-    logits: Tensor
-    if not is_own:
-        logits = module(x, graph_of(dataset, config, device), **edges)
+
+    def __init__(self, module: nn.Module, metadata: Metadata) -> None:
+        super().__init__()
+        self.module = module
+        self._metadata = metadata
+
+    @property
+    def config(self) -> RunConfig:
+        """The settings of the run."""
+        return self._metadata.config
+
+    @property
+    def _device(self) -> torch.device:
+        return next(self.module.parameters()).device
+
+    def forward(
+        self,
+        x: Tensor | Mapping[str, Tensor],
+        edge_index: Any,
+        edge_attr: Tensor | None = None,
+        edge_weight: Tensor | None = None,
+    ) -> Tensor:
+        """Class scores (logits) of all nodes, [num_nodes, num_classes].
+
+        A model of a typed graph gives those of the target type's nodes.
+
+        Args:
+            x: Node features as in the dataset; they are scaled or normalised here if
+                the settings of the run say so. For a typed graph by node type, where
+                types without features are left out.
+            edge_index: The edges; for a typed graph by edge type.
+            edge_attr: Edge features, for a model that was trained with them; as in the
+                dataset, too.
+            edge_weight: Edge weights, likewise.
+        """
+        logits: Tensor
+        if self._metadata.node_types is not None:
+            dataset = typed_dataset(x, edge_index, self._metadata)
+            inputs = features_of(dataset, self.config, self._device)
+            logits = self.module(inputs, graph_of(dataset, self.config, self._device))
+            return logits
+        if not isinstance(x, Tensor):
+            raise TypeError("x must be a tensor: the model is for graphs of one type")
+        scaling = self._metadata.scaling
+        transform = row_transform(self.config, scaling.get(".x"), x.device)
+        if transform is not None:
+            x = transform(x)
+        if edge_attr is not None:
+            edge_attr = scaled_edges(edge_attr, self.config, scaling)
+        if self.config.source_hash is not None:
+            x = to_dense(x)
+        given = {"edge_attr": edge_attr, "edge_weight": edge_weight}
+        edges = {name: value for name, value in given.items() if value is not None}
+        logits = self.module(x.float(), edge_index, **edges)
         return logits
-    edge_index, classes = (
-        dataset.data.edge_index.long().to(device),
-        metadata.num_classes,
-    )
-    assert isinstance(x, Tensor)
-    with explain_errors(config.method):
-        return call_user_module(config.method, module, x, edge_index, edges, classes)
 
+    def _logits(self, dataset: Dataset) -> Tensor:
+        """The class scores of all nodes of a graph, read as the training graph was."""
+        config, module, device = self.config, self.module, self._device
+        is_own = config.source_hash is not None
+        is_large = int(dataset.data.num_nodes) > _MOST_NODES_AT_ONCE
+        # All nodes at once may need more memory than there is.
+        may_not_fit = is_large or config.training == "sampled"
+        if may_not_fit and not is_own and not dataset.is_heterogeneous:
+            assert isinstance(module, NodeClassifier)
+            edges = self._edge_inputs(dataset, torch.device("cpu"))
+            return infer_layerwise(module, *parts_of(dataset, config, device), **edges)
+        x: Any = features_of(dataset, config, device)
+        edges = self._edge_inputs(dataset, device)
+        if not is_own:
+            logits: Tensor = module(x, graph_of(dataset, config, device), **edges)
+            return logits
+        edge_index = dataset.data.edge_index.long().to(device)
+        inputs = (x, edge_index, edges, self._metadata.num_classes)
+        with explain_errors(config.method):
+            return call_user_module(config.method, module, *inputs)
 
-def embeddings_of(module: nn.Module, metadata: Metadata, dataset: Dataset) -> Tensor:
-    """The last hidden features of all nodes of a graph; arguments of `logits_of`.
+    def _embeddings(self, dataset: Dataset) -> Tensor:
+        """The last hidden features of all nodes of a graph.
 
-    Raises:
-        UserError: The model is a user's own module, or has one layer.
-    """
-    if not isinstance(module, NodeClassifier):
-        raise UserError(
-            f"{metadata.config.method} is your own module, whose hidden features only "
-            "you know; call the module itself (model.module)"
-        )
-    try:
-        with hidden_features(module) as parts:
-            logits_of(module, metadata, dataset)
-    except ValueError as error:
-        raise UserError(str(error)) from None
-    return torch.cat(parts)
+        Raises:
+            UserError: The model is a user's own module, or has one layer.
+        """
+        if not isinstance(self.module, NodeClassifier):
+            raise UserError(
+                f"{self.config.method} is your own module, whose hidden features only "
+                "you know; call the module itself (model.module)"
+            )
+        try:
+            with hidden_features(self.module) as parts:
+                self._logits(dataset)
+        except ValueError as error:
+            raise UserError(str(error)) from None
+        return torch.cat(parts)
 
+    def _edge_inputs(self, dataset: Dataset, device: torch.device) -> dict[str, Any]:
+        """The edge features and weights that the model was trained with."""
+        used = {
+            "edge_attr": bool(self._metadata.edge_feature_names),
+            "edge_weight": self._metadata.edge_weight_name is not None,
+        }
+        edges = edge_inputs_of(dataset, self.config, device)
+        edges = {name: value for name, value in edges.items() if used[name]}
+        if self.config.source_hash is None:
+            return edges
+        return taken_edge_inputs(self.module, edges)
 
-def _edge_inputs(
-    module: nn.Module, metadata: Metadata, dataset: Dataset, device: torch.device
-) -> dict[str, Tensor]:
-    """The edge features and weights that the model was trained with."""
-    used = {
-        "edge_attr": bool(metadata.edge_feature_names),
-        "edge_weight": metadata.edge_weight_name is not None,
-    }
-    edges = edge_inputs_of(dataset, metadata.config, device)
-    edges = {name: value for name, value in edges.items() if used[name]}
-    if metadata.config.source_hash is None:
-        return edges
-    return taken_edge_inputs(module, edges)
+    def _call_on_batch(self, batch: Any) -> GraphCall:
+        """The call on a batch of `NeighborSampler`, with features as in the dataset.
 
-
-def is_sampled_batch(graph: Any) -> bool:
-    """Whether a graph is a batch of `NeighborSampler`, which is sorted for layers."""
-    return isinstance(graph, Data | HeteroData) and hasattr(
-        graph.get("graph"), "for_layers"
-    )
-
-
-def call_on_batch(module: nn.Module, metadata: Metadata, batch: Any) -> GraphCall:
-    """The call on a batch of `NeighborSampler`.
-
-    Args:
-        module: The classifier.
-        metadata: What it knows of its training graph.
-        batch: The batch, with features as in the dataset.
-
-    Raises:
-        UserError: The batch is typed and the model is not, or the other way round, or
-            the model is a user's own module.
-    """
-    config, types = metadata.config, metadata.types
-    if config.source_hash is not None:
-        raise UserError(
-            f"{config.method} is your own module; call tempergat.attention with the "
-            "module itself (model.module) and the batch"
-        )
-    if isinstance(batch, HeteroData) != (types is not None):
-        kinds = {True: "a typed graph", False: "a graph with one type of nodes"}
-        raise UserError(
-            f"the batch is of {kinds[isinstance(batch, HeteroData)]}, but the model "
-            f"was trained on {kinds[types is not None]}; give a batch of such a graph"
-        )
-    device = next(module.parameters()).device
-    graph = batch.graph.to(device)
-    x: Any
-    kwargs: dict[str, Tensor] = {}
-    if types is not None:
-        x = _typed_features(batch_inputs(batch, types, device), metadata)
-    else:
-        scaling = metadata.scales
-        x = prepared_features(batch.x, config, device, scaling.get(".x"))
-        if metadata.edge_dim is not None:
-            edge_attr = scaled_edges(batch.edge_attr, config, scaling)
-            kwargs["edge_attr"] = edge_attr.to(device)
-        if config.edge_weight:
-            kwargs["edge_weight"] = batch.edge_weight.float().to(device)
-    return GraphCall(
-        module,
-        (x, graph),
-        kwargs,
-        caller_edges(batch),
-        caller_edge_ids(batch),
-        edge_order(batch),
-        graph.rows_of_type,
-    )
-
-
-def call_on_dataset(
-    module: nn.Module, metadata: Metadata, dataset: Dataset, given: Any
-) -> GraphCall:
-    """The call on a whole graph.
-
-    Args:
-        module: The classifier, or a user's own module.
-        metadata: What it knows of its training graph.
-        dataset: The graph, read as the training graph was.
-        given: The graph as the caller gave it. Reading a PyG object sorts its edges and
-            merges repeated ones.
-    """
-    config = metadata.config
-    device = next(module.parameters()).device
-    kwargs = _edge_inputs(module, metadata, dataset, device)
-    x = features_of(dataset, config, device)
-    data = dataset.data
-    is_object = isinstance(given, Data | HeteroData)
-    edges: Any = caller_edges(given if is_object else data)
-    if dataset.target is None:
-        read = data.edge_index.to(device)
+        Raises:
+            UserError: The batch is typed and the model is not, or the other way round,
+                or the model is a user's own module.
+        """
+        config, device = self.config, self._device
+        types, scaling = self._metadata.node_types, self._metadata.scaling
         if config.source_hash is not None:
-            read = read.long()
-        order = _places(data.edge_index, edges) if is_object else None
-        return GraphCall(module, (x, read), kwargs, edges, edge_order=order)
-    rows, start = {}, 0
-    for kind in types_of(dataset) or ():
-        rows[kind.name] = torch.arange(start, start + kind.num_nodes)
-        start += kind.num_nodes
-    # In training a layer has no edges that no target node sees; here it has all.
-    union = Graph(union_edges(data, dataset.target).to(device), start)
-    places, before = [], 0
-    for edge_type, ends in edges.items():
-        columns = _places(data[edge_type].edge_index, ends)
-        # Reading a typed graph adds no edges.
-        assert columns is not None
-        places.append(columns + before)
-        before += ends.size(1)
-    return GraphCall(
-        module,
-        (x, (union,) * config.num_layers),
-        kwargs,
-        edges,
-        edge_order=torch.cat(places),
-        rows_of_type=rows,
-    )
+            raise UserError(
+                f"{config.method} is your own module; call tempergat.attention with "
+                "the module itself (model.module) and the batch"
+            )
+        if isinstance(batch, HeteroData) != (types is not None):
+            kinds = {True: "a typed graph", False: "a graph with one type of nodes"}
+            raise UserError(
+                f"the batch is of {kinds[isinstance(batch, HeteroData)]}, but the "
+                f"model was trained on {kinds[types is not None]}; give a batch of "
+                "such a graph"
+            )
+        graph = batch.graph.to(device)
+        x: Any
+        kwargs: dict[str, Tensor] = {}
+        if types is not None:
+            x, inputs = batch_inputs(batch, types, device), []
+            for kind, values in zip(types, x.inputs, strict=True):
+                scale = scaling.get(f"{kind.name}.x")
+                transform = row_transform(config, scale, device)
+                if transform is not None and kind.num_features:
+                    values = transform(values)
+                inputs.append(values)
+            x = replace(x, inputs=tuple(inputs))
+        else:
+            x = prepared_features(batch.x, config, device, scaling.get(".x"))
+            if self._metadata.edge_dim is not None:
+                edge_attr = scaled_edges(batch.edge_attr, config, scaling)
+                kwargs["edge_attr"] = edge_attr.to(device)
+            if config.edge_weight:
+                kwargs["edge_weight"] = batch.edge_weight.float().to(device)
+        return GraphCall(
+            self.module,
+            (x, graph),
+            kwargs,
+            caller_edges(batch),
+            caller_edge_ids(batch),
+            edge_order(batch),
+            graph.rows_of_type,
+        )
+
+    def _call_on_dataset(self, dataset: Dataset, given: Any) -> GraphCall:
+        """The call on a whole graph, read as the training graph was.
+
+        Args:
+            dataset: The graph.
+            given: The graph as the caller gave it. Reading a PyG object sorts its edges
+                and merges repeated ones.
+        """
+        config, device, data = self.config, self._device, dataset.data
+        kwargs = self._edge_inputs(dataset, device)
+        x = features_of(dataset, config, device)
+        is_object = isinstance(given, Data | HeteroData)
+        edges: Any = caller_edges(given if is_object else data)
+        if dataset.target is None:
+            read = data.edge_index.to(device)
+            if config.source_hash is not None:
+                read = read.long()
+            order = _places(data.edge_index, edges) if is_object else None
+            return GraphCall(self.module, (x, read), kwargs, edges, edge_order=order)
+        rows, start = {}, 0
+        for kind in types_of(dataset) or ():
+            rows[kind.name] = torch.arange(start, start + kind.num_nodes)
+            start += kind.num_nodes
+        # In training a layer has no edges that no target node sees; here it has all.
+        union = Graph(union_edges(data, dataset.target).to(device), start)
+        places, before = [], 0
+        for edge_type, ends in edges.items():
+            columns = _places(data[edge_type].edge_index, ends)
+            # Reading a typed graph adds no edges.
+            assert columns is not None
+            places.append(columns + before)
+            before += ends.size(1)
+        return GraphCall(
+            self.module,
+            (x, (union,) * config.num_layers),
+            kwargs,
+            edges,
+            edge_order=torch.cat(places),
+            rows_of_type=rows,
+        )
 
 
 def _places(read: Tensor, given: Tensor) -> Tensor | None:
@@ -235,14 +265,3 @@ def _places(read: Tensor, given: Tensor) -> Tensor | None:
     if not keys.numel() or not torch.equal(keys[places], wanted):
         return None
     return columns[places]
-
-
-def _typed_features(x: TypedFeatures, metadata: Metadata) -> TypedFeatures:
-    scaling, inputs = metadata.scales, []
-    for kind, values in zip(metadata.types or (), x.inputs, strict=True):
-        if isinstance(values, Tensor) and kind.num_features:
-            scale = scaling.get(f"{kind.name}.x")
-            transform = row_transform(metadata.config, scale, values.device)
-            values = values if transform is None else transform(values)
-        inputs.append(values)
-    return replace(x, inputs=tuple(inputs))

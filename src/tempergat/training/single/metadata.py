@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -35,7 +37,8 @@ from tempergat.training.single.checkpoint import TRAIN_AGAIN
 _OPTIONS = TypeAdapter(ReadOptions)
 
 
-class NodeTypeMetadata(BaseModel):
+@dataclass(frozen=True)
+class StoredNodeType(NodeType):
     """A node type in a checkpoint; further attributes as of `NodeType`.
 
     Attributes:
@@ -43,27 +46,10 @@ class NodeTypeMetadata(BaseModel):
         nodes_hash: As of `TypeNames`, where every node has a learned vector.
     """
 
-    model_config = ConfigDict(frozen=True, strict=True)
-
-    name: str
     num_nodes: Annotated[int, Field(ge=0, le=10**14)]
     num_features: Annotated[int, Field(ge=0, le=10**14)]
-    feature_names: list[str] | None = None
+    feature_names: tuple[str, ...] | None = None
     nodes_hash: str | None = None
-
-    @property
-    def as_type(self) -> NodeType:
-        """The node type as models take it."""
-        return NodeType(self.name, self.num_nodes, self.num_features)
-
-
-class ScaleMetadata(BaseModel):
-    """How columns are scaled, as `ColumnScale` says."""
-
-    model_config = ConfigDict(frozen=True, strict=True)
-
-    mean: list[Annotated[float, Field(allow_inf_nan=False)]]
-    deviation: list[Annotated[float, Field(gt=0.0, allow_inf_nan=False)]]
 
 
 class Cells(TypedDict):
@@ -115,15 +101,15 @@ class Metadata(BaseModel):
     versions: dict[str, str]
     gate_means: list[float | None] = []
     confusion: list[list[int]] | Cells | None = None
-    feature_names: list[str] | None
-    class_names: list[str] | None
+    feature_names: tuple[str, ...] | None
+    class_names: tuple[str, ...] | None
     label_name: str | None
     undirected: bool | None
-    edge_feature_names: list[str]
+    edge_feature_names: tuple[str, ...]
     edge_weight_name: str | None
     read_options: ReadOptions | None
-    node_types: list[NodeTypeMetadata] | None = None
-    scaling: dict[str, ScaleMetadata] = {}
+    node_types: tuple[StoredNodeType, ...] | None = None
+    scaling: dict[str, ColumnScale] = {}
     time_s: float = 0.0
 
     @field_validator("read_options", mode="before")
@@ -159,7 +145,9 @@ class Metadata(BaseModel):
         if self.node_types is not None:
             widths = {f"{kind.name}.x": kind.num_features for kind in self.node_types}
         for name, scale in self.scaling.items():
-            if not len(scale.mean) == len(scale.deviation) == widths.get(name):
+            fits = len(scale.mean) == len(scale.deviation) == widths.get(name)
+            fits &= all(map(math.isfinite, scale.mean))
+            if not fits or not all(0.0 < d < math.inf for d in scale.deviation):
                 raise ValueError(f"the scaling of {name} does not fit its columns")
         return self
 
@@ -181,21 +169,6 @@ class Metadata(BaseModel):
         is_taken = "edge_attr" in edge_arguments(self.config)
         return len(self.edge_feature_names) or None if is_taken else None
 
-    @property
-    def types(self) -> tuple[NodeType, ...] | None:
-        """The node types as models take them."""
-        if self.node_types is None:
-            return None
-        return tuple(kind.as_type for kind in self.node_types)
-
-    @property
-    def scales(self) -> dict[str, ColumnScale]:
-        """How the columns were scaled, as training takes it."""
-        return {
-            name: ColumnScale(tuple(scale.mean), tuple(scale.deviation))
-            for name, scale in self.scaling.items()
-        }
-
     @model_serializer(mode="wrap")
     def _without_empty_values(
         self, serialize: SerializerFunctionWrapHandler
@@ -214,21 +187,9 @@ def metadata_of(
     in_channels: int,
     device: torch.device,
 ) -> Metadata:
-    """The metadata of a run before its first epoch.
-
-    Args:
-        dataset: The training graph.
-        config: The settings.
-        seed: The run's seed.
-        in_channels: Features per node that the layers get.
-        device: Where it is trained.
-    """
+    """The metadata of a run before its first epoch."""
     types = types_of(dataset)
-    scaling = dataset.scaling if config.scale_features else {}
-
-    def as_list(names: tuple[str, ...] | None) -> list[str] | None:
-        return None if names is None else list(names)
-
+    stored = (_stored_type(dataset, kind) for kind in types or ())
     return Metadata(
         config=config,
         seed=seed,
@@ -238,44 +199,36 @@ def metadata_of(
         dataset=dataset.name,
         device=device_name(device),
         versions=versions(),
-        feature_names=as_list(dataset.feature_names) if types is None else None,
-        class_names=as_list(dataset.class_names),
+        feature_names=dataset.feature_names if types is None else None,
+        class_names=dataset.class_names,
         label_name=dataset.label_name,
         undirected=dataset.undirected,
-        edge_feature_names=list(dataset.edge_feature_names),
+        edge_feature_names=dataset.edge_feature_names,
         edge_weight_name=dataset.edge_weight_name,
         read_options=dataset.read_options,
-        node_types=None
-        if types is None
-        else [_type_metadata(dataset, kind) for kind in types],
-        scaling={
-            name: ScaleMetadata(mean=list(scale.mean), deviation=list(scale.deviation))
-            for name, scale in scaling.items()
-        },
+        node_types=None if types is None else tuple(stored),
+        scaling=dict(dataset.scaling) if config.scale_features else {},
     )
 
 
-def _type_metadata(dataset: Dataset, kind: NodeType) -> NodeTypeMetadata:
+def _stored_type(dataset: Dataset, kind: NodeType) -> StoredNodeType:
     names = dataset.type_names.get(kind.name)
     if names is None:
-        return NodeTypeMetadata(**asdict(kind))
+        return StoredNodeType(**asdict(kind))
     if kind.num_features:
-        return NodeTypeMetadata(**asdict(kind), feature_names=list(names.features))
-    return NodeTypeMetadata(**asdict(kind), nodes_hash=names.nodes_hash)
+        return StoredNodeType(**asdict(kind), feature_names=names.features)
+    return StoredNodeType(**asdict(kind), nodes_hash=names.nodes_hash)
 
 
 def read_metadata(path: Path, values: Mapping[str, Any]) -> Metadata:
-    """The metadata of a checkpoint.
-
-    Args:
-        path: The checkpoint, for error messages.
-        values: Its metadata as plain JSON values.
+    """The metadata of the checkpoint at a path, from its plain JSON values.
 
     Raises:
         UserError: A value is missing or out of its range, or a setting is unknown.
     """
     try:
-        return Metadata.model_validate(values)
+        # Strict validation of JSON takes lists for tuples, that of Python does not.
+        return Metadata.model_validate_json(json.dumps(values))
     except ValidationError as error:
         reason = first_validation_error(error, Metadata)
         raise UserError(

@@ -11,41 +11,23 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch_geometric.data import Data, HeteroData
 
 from tempergat.base import UserError, write_bytes, write_into
-from tempergat.data import (
-    Dataset,
-    GraphInput,
-    ReadOptions,
-    to_dense,
-    warn_of_notes,
-)
+from tempergat.data import Dataset, GraphInput, ReadOptions, warn_of_notes
 from tempergat.nn import GraphCall
-from tempergat.training.graphs.inputs import (
-    features_of,
-    graph_of,
-    row_transform,
-    scaled_edges,
-)
 from tempergat.training.record import Run
 from tempergat.training.runs.models import tensors_of
-from tempergat.training.settings.config import RunConfig
 from tempergat.training.single import checkpoint, hub
-from tempergat.training.single.graph_inputs import read_for_prediction, typed_dataset
-from tempergat.training.single.inference import (
-    call_on_batch,
-    call_on_dataset,
-    embeddings_of,
-    is_sampled_batch,
-    logits_of,
-)
+from tempergat.training.single.graph_inputs import read_for_prediction
+from tempergat.training.single.inference import PreparedModule
 from tempergat.training.single.metadata import Metadata
 
 # The tensors of a checkpoint that record a run's progress.
 _PROGRESS = ("epoch", "failed_epoch", "history")
 
 
-class TrainedModel(nn.Module):
+class TrainedModel(PreparedModule):
     """A trained node classifier that prepares its input as in training.
 
     Made by `tempergat.train` and `tempergat.load_model`.
@@ -68,17 +50,10 @@ class TrainedModel(nn.Module):
         progress: Mapping[str, Tensor],
         run: Run,
     ) -> None:
-        super().__init__()
-        self.module = module
+        super().__init__(module, metadata)
         self.run = run
-        self._metadata = metadata
         self._progress = {name: progress[name].detach().cpu() for name in _PROGRESS}
         self.eval()
-
-    @property
-    def config(self) -> RunConfig:
-        """The settings of the run."""
-        return self._metadata.config
 
     @property
     def num_classes(self) -> int:
@@ -88,56 +63,12 @@ class TrainedModel(nn.Module):
     @property
     def class_names(self) -> tuple[str, ...] | None:
         """The word of each class in the training table; None for plain numbers."""
-        names = self._metadata.class_names
-        return None if names is None else tuple(names)
+        return self._metadata.class_names
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
         """The name of each feature in the training table; None where it had none."""
-        names = self._metadata.feature_names
-        return None if names is None else tuple(names)
-
-    def forward(
-        self,
-        x: Tensor | Mapping[str, Tensor],
-        edge_index: Any,
-        edge_attr: Tensor | None = None,
-        edge_weight: Tensor | None = None,
-    ) -> Tensor:
-        """Class scores (logits) of all nodes, [num_nodes, num_classes].
-
-        A model of a typed graph gives those of the target type's nodes.
-
-        Args:
-            x: Node features as in the dataset; they are scaled or normalised here if
-                the settings of the run say so. For a typed graph by node type, where
-                types without features are left out.
-            edge_index: The edges; for a typed graph by edge type.
-            edge_attr: Edge features, for a model that was trained with them; as in the
-                dataset, too.
-            edge_weight: Edge weights, likewise.
-        """
-        logits: Tensor
-        if self._metadata.types is not None:
-            dataset = typed_dataset(x, edge_index, self._metadata)
-            device = next(self.module.parameters()).device
-            inputs = features_of(dataset, self.config, device)
-            logits = self.module(inputs, graph_of(dataset, self.config, device))
-            return logits
-        if not isinstance(x, Tensor):
-            raise TypeError("x must be a tensor: the model is for graphs of one type")
-        scaling = self._metadata.scales
-        transform = row_transform(self.config, scaling.get(".x"), x.device)
-        if transform is not None:
-            x = transform(x)
-        if edge_attr is not None:
-            edge_attr = scaled_edges(edge_attr, self.config, scaling)
-        if self.config.source_hash is not None:
-            x = to_dense(x)
-        given = {"edge_attr": edge_attr, "edge_weight": edge_weight}
-        edges = {name: value for name, value in given.items() if value is not None}
-        logits = self.module(x.float(), edge_index, **edges)
-        return logits
+        return self._metadata.feature_names
 
     def read_graph(
         self,
@@ -179,7 +110,7 @@ class TrainedModel(nn.Module):
         Raises:
             UserError: The graph does not fit the model, or the run has failed.
         """
-        return self._on_graph(logits_of, data, read_options).argmax(dim=-1).cpu()
+        return self._on_graph(self._logits, data, read_options).argmax(dim=-1).cpu()
 
     def predict_proba(
         self, data: GraphInput, read_options: ReadOptions | None = None
@@ -196,7 +127,7 @@ class TrainedModel(nn.Module):
         Raises:
             UserError: The graph does not fit the model, or the run has failed.
         """
-        return self._on_graph(logits_of, data, read_options).softmax(dim=-1).cpu()
+        return self._on_graph(self._logits, data, read_options).softmax(dim=-1).cpu()
 
     def embed(
         self, data: GraphInput, read_options: ReadOptions | None = None
@@ -217,7 +148,7 @@ class TrainedModel(nn.Module):
             UserError: The graph does not fit the model, the run has failed, or the
                 model has one layer or is a user's own module.
         """
-        return self._on_graph(embeddings_of, data, read_options).cpu()
+        return self._on_graph(self._embeddings, data, read_options).cpu()
 
     def graph_call(self, graph: Any) -> GraphCall:
         """How the classifier is called, for `tempergat.attention`.
@@ -225,10 +156,10 @@ class TrainedModel(nn.Module):
         Args:
             graph: What `read_graph` reads, or a batch of `NeighborSampler`.
         """
-        if is_sampled_batch(graph):
-            return call_on_batch(self.module, self._metadata, graph)
-        dataset = self.read_graph(graph)
-        return call_on_dataset(self.module, self._metadata, dataset, graph)
+        is_object = isinstance(graph, Data | HeteroData)
+        if is_object and hasattr(graph.get("graph"), "for_layers"):
+            return self._call_on_batch(graph)
+        return self._call_on_dataset(self.read_graph(graph), graph)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Writes a checkpoint that `tempergat.load_model` reads.
@@ -349,13 +280,13 @@ class TrainedModel(nn.Module):
             test = run.scores[self.config.selection].test
             outcome = f"test score {100 * test:.2f} % at epoch {run.selected_epoch}"
         inputs = f"{metadata.in_channels} features"
-        if metadata.types is not None:
-            inputs = f"{len(metadata.types)} node types"
+        if metadata.node_types is not None:
+            inputs = f"{len(metadata.node_types)} node types"
         return f"{inputs}, {metadata.num_classes} classes", outcome
 
     def _on_graph(
         self,
-        compute: Callable[[nn.Module, Metadata, Dataset], Tensor],
+        compute: Callable[[Dataset], Tensor],
         data: GraphInput,
         read_options: ReadOptions | None,
     ) -> Tensor:
@@ -366,7 +297,7 @@ class TrainedModel(nn.Module):
         warn_of_notes(replace(dataset, notes=new))
         self.eval()
         with torch.no_grad():
-            values = compute(self.module, self._metadata, dataset)
+            values = compute(dataset)
         unknown = int((~values.isfinite().all(dim=-1)).sum())
         if unknown:
             raise UserError(

@@ -46,19 +46,19 @@ def load_model(
     """
     file = checkpoint.file_at(path)
     place = choose_device(device)
-    saved = checkpoint.read(file)
-    metadata = read_metadata(file, saved.metadata)
-    checkpoint.require_progress(file, saved.tensors, metadata.config)
+    tensors, values = checkpoint.read(file)
+    metadata = read_metadata(file, values)
+    checkpoint.require_progress(file, tensors, metadata.config)
     what = f"the run of {file}"
-    checkpoint.refuse_failed(what, int(saved.tensors["failed_epoch"]))
-    if int(saved.tensors["epoch"]) == 0:
+    checkpoint.refuse_failed(what, int(tensors["failed_epoch"]))
+    if int(tensors["epoch"]) == 0:
         raise UserError(
             f"{what} was stopped before its first checkpoint; continue it with the "
             "`tempergat train` that made it"
         )
-    module = _restored_module(file, metadata, saved.tensors, build)
-    run = _run_of(metadata, saved.tensors)
-    return TrainedModel(module.to(place), metadata, saved.tensors, run)
+    module = _restored_module(file, metadata, tensors, build)
+    run = _run_of(metadata, tensors)
+    return TrainedModel(module.to(place), metadata, tensors, run)
 
 
 def from_pretrained(
@@ -129,19 +129,13 @@ def _restored_module(
 ) -> nn.Module:
     """The module of a run with the weights of its selected epoch, on the CPU.
 
-    Args:
-        file: The checkpoint, for error messages.
-        metadata: Its metadata.
-        tensors: Its tensors.
-        build: For a user's own module: the callable it was trained with.
-
     Raises:
         UserError: The weights do not fit the settings, or `build` is missing.
     """
     module: nn.Module
     if metadata.config.source_hash is None:
         sizes = (metadata.in_channels, metadata.num_classes)
-        facts = (metadata.edge_dim, metadata.types)
+        facts = (metadata.edge_dim, metadata.node_types)
         try:
             # The sizes in a file may be those of a model that no memory can hold.
             empty = single_model(metadata.config, *sizes, None, *facts)

@@ -60,12 +60,12 @@ class RunFile:
         path = folder / checkpoint.CHECKPOINT_NAME
         if not path.exists():
             return
-        saved = checkpoint.read(path, _START_AGAIN)
-        metadata = read_metadata(path, saved.metadata)
+        tensors, values = checkpoint.read(path, _START_AGAIN)
+        metadata = read_metadata(path, values)
         _refuse_another_run(path, metadata, self._metadata)
-        _refuse_other_state(path, saved.tensors, self._loop)
-        checkpoint.require_progress(path, saved.tensors, self._loop.config)
-        self._loop.load_state(saved.tensors)
+        _refuse_other_state(path, tensors, self._loop)
+        checkpoint.require_progress(path, tensors, self._loop.config)
+        self._loop.load_state(tensors)
         self.start -= metadata.time_s
         self._last_write = self.start
 
@@ -92,7 +92,7 @@ class RunFile:
         """Writes the checkpoint, with further values of its metadata."""
         if self._folder is not None:
             metadata = self._metadata.model_dump(mode="json") | values
-            path = Path(self._folder) / checkpoint.CHECKPOINT_NAME
+            path = self._folder / checkpoint.CHECKPOINT_NAME
             checkpoint.write(path, self._loop.state(), metadata)
         self._last_write = time.perf_counter()
 
