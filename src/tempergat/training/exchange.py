@@ -48,13 +48,6 @@ class GraphPart(LargeGraph):
     All processes have about as many. Without dropout, training losses are those of one
     process up to rounding.
 
-    Args:
-        graph: The graph.
-        config: Settings of the run.
-        task: What is predicted.
-        seed: The seed of the run.
-        ranks: The processes.
-
     Attributes:
         batch: The nodes of all processes, those of this one first, and the edges to
             its own nodes.
@@ -326,10 +319,6 @@ def _share_edges(data: Data, ranks: Ranks) -> None:
 
 def require_same_progress(ranks: Ranks, steps: int) -> None:
     """Refuses processes that continue from different checkpoints.
-
-    Args:
-        ranks: The processes.
-        steps: How many steps this one has done.
 
     Raises:
         UserError: They do.

@@ -52,10 +52,8 @@ def make_loop(
     """The training of some runs before its first epoch.
 
     Args:
-        dataset: The graph.
         config: The settings; they say whether a step sees the whole graph.
         seeds: The seeds; a single one for training on samples or by several processes.
-        device: Where to train.
         build: Builds a user's own module; None for the built-in methods.
         preparation: What is done to features and model before; None for nothing.
         ranks: The processes that train together; None for one alone.
@@ -139,10 +137,7 @@ def train_group(
     own module one after the other; so are all seeds in sampled training.
 
     Args:
-        dataset: The graph.
-        config: The settings.
         seeds: The seeds, one run each.
-        device: Where to train.
         on_epoch: Called with each epoch's number, from 1.
         build: Builds a user's own module from the numbers of features and classes;
             None for the built-in methods.

@@ -102,12 +102,9 @@ class Loop:
         return self.best_by(self.config.selection)
 
     def keep_best(self, rule: str) -> None:
-        """Keeps the weights of the best epoch by a further selection rule too.
+        """Keeps the weights of the best epoch by another of `SELECTION_RULES`.
 
         To be called before the first epoch. They are no part of `state`.
-
-        Args:
-            rule: One of `SELECTION_RULES`.
         """
         if rule not in self._best:
             self._best[rule] = BestEpoch(self.current, self.failed_epoch)

@@ -26,8 +26,6 @@ def make_optimizer(
     """The optimizer, with weight decay on the parameters that `is_decayed` chooses.
 
     Args:
-        parameters: The parameters by name.
-        config: The settings.
         tables: The names of those with sparse gradients, whose rows without a gradient
             stay as they are.
     """
@@ -112,11 +110,7 @@ class TableAdam(torch.optim.Adam):
 
 @torch.no_grad()
 def clip_gradients(parameters: Iterable[Tensor], most: float) -> None:
-    """Scales down the gradient of one run if its norm exceeds a limit.
-
-    Args:
-        parameters: Its parameters; gradients may be sparse.
-        most: The limit.
+    """Scales down the gradient of one run, sparse or not, to a norm of at most `most`.
     """
     gradients = []
     for parameter in parameters:
@@ -140,8 +134,6 @@ def set_learning_rate(
     """Sets the learning rate of a step, where the settings have a schedule.
 
     Args:
-        optimizer: Made by `make_optimizer`.
-        config: The settings.
         step: The number of the step, from 0; 0-d.
         steps: How many steps the run has.
     """
@@ -154,12 +146,7 @@ def set_learning_rate(
 
 @torch.no_grad()
 def clip_stacked(parameters: Iterable[Tensor], most: float) -> None:
-    """Scales down every run's gradient whose norm exceeds a limit.
-
-    Args:
-        parameters: The stacked parameters of all runs, [runs, ...] each.
-        most: The limit.
-    """
+    """Scales down every run's gradient, [runs, ...], to a norm of at most `most`."""
     gradients = [p.grad for p in parameters if p.grad is not None]
     squares = [g.reshape(g.size(0), -1).square().sum(1) for g in gradients]
     norms = torch.stack(squares).sum(0).sqrt()

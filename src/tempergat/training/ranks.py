@@ -58,12 +58,7 @@ class Ranks:
             dist.all_reduce(values)
 
     def gather_rows(self, rows: Tensor, sizes: Sequence[int]) -> list[Tensor]:
-        """The rows of all processes, by rank.
-
-        Args:
-            rows: Those of this one.
-            sizes: How many each process has.
-        """
+        """The rows of all processes, by rank; sizes has how many each of them has."""
         # Parts of different sizes are sent in tensors of the largest.
         sent = rows.new_zeros(max(sizes), *rows.shape[1:])
         sent[: rows.size(0)] = rows
@@ -134,7 +129,6 @@ def joined_ranks(config: RunConfig, device: torch.device) -> Iterator[Ranks | No
     They talk over NCCL on GPUs and over gloo on CPUs. Each has its own GPU.
 
     Args:
-        config: The settings of the run.
         device: Where to train; for GPUs, without a number.
 
     Raises:

@@ -122,13 +122,7 @@ def finished_runs(
 def layer_records(
     loop: Loop, state: State, measure: Measure | None = None
 ) -> list[LayerRecord]:
-    """What each run has learned, at given parameters and buffers, in evaluation.
-
-    Args:
-        loop: The runs.
-        state: Parameters and buffers, like `Loop.best`.
-        measure: Further values of every layer; None for none.
-    """
+    """What each run has learned, at a state like `Loop.best`, in evaluation."""
     runs = loop.runs
 
     def compute() -> State:
@@ -158,7 +152,6 @@ def temperatures_of(state: State, nothing: Tensor) -> Tensor:
     """The temperature of each layer, averaged over heads, [runs, layers].
 
     Args:
-        state: Parameters and buffers, [runs, ...] each.
         nothing: [runs, 0]; what is returned for methods without temperature.
     """
     names = (f"convs.{layer}.theta" for layer in range(len(state)))
@@ -177,7 +170,6 @@ def count_gates(loop: Loop, state: State) -> list[Counts | None]:
     Args:
         loop: The runs. Only those that are stacked and on a graph without node types
             are counted.
-        state: Parameters and buffers, like `Loop.best`.
 
     Returns:
         One entry per run; None for all where the gates are not counted, or where the
@@ -228,11 +220,7 @@ def _shared_facts(loop: Loop, time_s: float) -> dict[str, Any]:
 
 
 def chosen_epochs(history: np.ndarray) -> dict[str, int]:
-    """The epoch, from 1, that each selection rule chooses for one run.
-
-    Args:
-        history: One run's rows of `Loop.history`, [epochs, columns].
-    """
+    """The epoch, from 1, that each rule chooses; history is one run's."""
     columns = dict(zip(COLUMNS, history.T, strict=True))
     # numpy's argmax and argmin return the first of equal values.
     return {

@@ -98,10 +98,6 @@ class NodeClasses:
         The matrix counts test nodes by true class (rows) and predicted class (columns).
         Scores are [splits]. The ranking metrics are left out where a split has nodes of
         one class only, and in large graphs.
-
-        Args:
-            logits: Class scores, [nodes, classes].
-            targets: What they should be.
         """
         rows, labels = targets
         metrics = ["accuracy", "macro_f1"]

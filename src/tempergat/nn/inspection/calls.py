@@ -63,8 +63,6 @@ def graph_call(model: nn.Module, graph: Any, given: Mapping[str, Any]) -> GraphC
     """How a model is called on a graph.
 
     Args:
-        model: The model.
-        graph: The graph.
         given: Arguments of its ``forward`` that are not taken from the graph.
 
     Raises:
@@ -231,13 +229,7 @@ class LayerCall:
 def layer_call(
     layer: AttentionLayer, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> LayerCall:
-    """Calls a layer again, for its coefficients.
-
-    Args:
-        layer: The layer.
-        args: The positional arguments of the call.
-        kwargs: Its named arguments.
-    """
+    """Calls a layer again, for its coefficients."""
     bound = inspect.signature(layer.forward).bind(*args, **kwargs)
     bound.arguments["return_attention_weights"] = True
     _, packed = layer.forward(*bound.args, **bound.kwargs)

@@ -58,12 +58,6 @@ def compile_kernels(
 
     Returns at once, and does nothing on a CPU. Training waits for the kernels that it
     needs first and compiles what is missing.
-
-    Args:
-        dataset: The graph.
-        config: The settings of the runs.
-        runs: How many runs are trained at once.
-        device: Where they will be trained.
     """
     own_module = config.source_hash is not None
     if device.type != "cuda" or own_module or dataset.is_heterogeneous:

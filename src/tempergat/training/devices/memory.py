@@ -128,9 +128,6 @@ def group_size(
     user's own module are trained one by one, and so are all in sampled training.
 
     Args:
-        dataset: The graph.
-        config: The settings.
-        device: Where to train.
         own_features: Whether each run has features of its own, not the graph's.
     """
     if config.source_hash is not None or config.training == "sampled":
@@ -158,12 +155,6 @@ def groups_at_once(
     the epochs of one group keep the device busy (Cora's 50 seeds for 97 % of the time,
     Pubmed's for all of it), but not its beginning and its end; there two groups are
     trained if they fit half of the memory.
-
-    Args:
-        dataset: The graph.
-        config: The settings of the group.
-        runs: How many runs it has.
-        device: Where to train.
     """
     is_typed = dataset.is_heterogeneous
     if config.source_hash is not None or config.training != "full" or is_typed:

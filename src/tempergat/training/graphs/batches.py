@@ -98,15 +98,7 @@ class OneBatch:
 
 
 class WholeGraph(OneBatch):
-    """The whole graph as the only batch of every epoch.
-
-    Args:
-        dataset: The graph.
-        config: Settings of the runs.
-        task: What is predicted.
-        seeds: The seeds of the runs.
-        preparation: What is done to their features; None for nothing.
-    """
+    """The whole graph as the only batch of every epoch."""
 
     def __init__(
         self,
@@ -147,11 +139,7 @@ class WholeGraph(OneBatch):
 
 
 class GraphPerRun(OneBatch):
-    """A whole graph for each run, as the only batch of every epoch.
-
-    Args:
-        graphs: The graphs; features and classes are of the same number in all.
-    """
+    """A whole graph for each run, as the only batch of every epoch."""
 
     def __init__(self, graphs: Sequence[WholeGraph]) -> None:
         self.batch = [graph.batch for graph in graphs]

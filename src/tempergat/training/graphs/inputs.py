@@ -66,13 +66,7 @@ def features_of(dataset: Dataset, config: RunConfig, device: torch.device) -> In
 def row_transform(
     config: RunConfig, scale: ColumnScale | None, device: torch.device
 ) -> Callable[[Tensor], Tensor] | None:
-    """What the settings do to the features of each node; None for nothing.
-
-    Args:
-        config: The settings.
-        scale: How the columns are scaled; None where they are used as given.
-        device: Where the features are.
-    """
+    """What the settings do to the features of each node; None for nothing."""
     if config.normalize_features:
         return normalize_rows
     if config.scale_features and scale is not None:
@@ -181,8 +175,6 @@ def notes_on_unused_edges(
     """A sentence for edge features and for weights that some methods cannot use.
 
     Args:
-        dataset: The graph.
-        configs: The settings of the methods.
         builds: For each of the user's own methods, the callable that builds it.
 
     Raises:
@@ -224,12 +216,7 @@ def _taken(
 
 
 def node_types_of(data: HeteroData, target: str) -> tuple[NodeType, ...]:
-    """The node types: the one to classify, then by their distance from it.
-
-    Args:
-        data: The graph.
-        target: The node type to classify.
-    """
+    """The node types: the one to classify, then by their distance from it."""
     distance = _distances(data, target)
     names = sorted(data.node_types, key=lambda kind: distance[kind])
     features = [data[name].get("x") for name in names]
@@ -245,8 +232,6 @@ def typed_inputs(
     """All nodes of a typed graph, for `TypedNodeClassifier`.
 
     Args:
-        data: The graph.
-        target: The node type to classify.
         prepare: Called with the features of each type that has some, and the type.
     """
     kinds = node_types_of(data, target)
@@ -268,10 +253,6 @@ def union_graphs(
     """The graph of each layer, the first layer's first.
 
     Args:
-        data: The graph.
-        target: The node type to classify, whose nodes come first.
-        num_layers: Number of layers.
-        device: Where the graphs are wanted.
         whole: Whether the first layer has the edges to all nodes. Graph convolution
             takes the degrees of all nodes from it.
     """
@@ -301,8 +282,6 @@ def union_edges(
     """The edges of all types between all nodes, [2, E].
 
     Args:
-        data: The graph.
-        target: The node type to classify, whose nodes come first.
         ends: The node types whose incoming edges are taken; None for all.
     """
     start, offsets = 0, {}

@@ -135,9 +135,7 @@ def batch_inputs(
     """The nodes of a typed batch, for `TypedNodeClassifier` with ``batch.graph``.
 
     Args:
-        batch: A batch of `NeighborSampler` on a typed graph.
         node_types: The node types of the model; the first is that of the seeds.
-        device: Where the model is.
     """
     inputs: list[Features] = []
     rows = []
@@ -236,7 +234,6 @@ def once_per_graph(
     """The edges grouped by target, once for all runs on a graph.
 
     Args:
-        edges: The edges.
         size: Number of nodes, or of sources and of targets.
         make: Groups them, or opens files where that was done; it is called the first
             time.

@@ -29,10 +29,7 @@ class LargeGraph:
     Only one run is trained on it at a time.
 
     Args:
-        graph: The graph.
         config: Settings of the run; they say how it is scored.
-        task: What is predicted.
-        seed: The seed of the run.
 
     Attributes:
         targets: What the class scores of the nodes of all splits, ascending, are
@@ -184,10 +181,6 @@ class SampledBatches(LargeGraph):
     depend on the run's seed, the epoch and the step alone.
 
     Args:
-        graph: The graph.
-        config: Settings of the run.
-        task: What is predicted.
-        seed: The seed of the run.
         rank: Which of several processes with equal models this is.
         world_size: Number of these processes. A batch then has `config.batch_size`
             nodes of all of them together.
@@ -226,9 +219,5 @@ class SampledBatches(LargeGraph):
         return map(self.batch_of, iter(self.sampler))
 
     def batch_of(self, drawn: Any) -> Batch:
-        """What a model is called with for a batch of the sampler.
-
-        Args:
-            drawn: A batch of the sampler, or one with its fields made elsewhere.
-        """
+        """What a model is called with for a batch of the sampler."""
         return self.graph.batch_of(drawn, self.task.labels["train"])

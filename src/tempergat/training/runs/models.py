@@ -28,9 +28,6 @@ def single_model(
     """The model of one run before its first step, on the CPU.
 
     Args:
-        config: Its settings.
-        in_channels: Features per node.
-        num_classes: Number of classes.
         seed: Seed of its weights; None for a model without memory, on `meta`.
         edge_dim: Features per edge; None where there are none.
         node_types: The node types of a typed graph, the one to classify first.

@@ -32,10 +32,8 @@ class ModuleRuns(Runs):
     numbers of a user's module.
 
     Args:
-        task: What is predicted.
         config: Settings of the runs; those of the model itself have no effect on a
             user's own modules.
-        seeds: The seeds, one module each.
         modules: The modules with their initial weights.
         example: A user's modules are called with it once: lazy layers draw their
             weights then.

@@ -33,9 +33,6 @@ class Runs:
     """What stacked runs and runs with modules have in common.
 
     Args:
-        task: What is predicted.
-        config: Settings of the runs.
-        seeds: The seed of each run.
         model: The model of the first run.
 
     Attributes:
@@ -106,9 +103,6 @@ class StackedRuns(Runs):
     """Runs of a built-in method as one vectorised computation.
 
     Args:
-        task: What is predicted.
-        config: Settings of the runs.
-        seeds: The seeds, one model each.
         model: The model whose layers every run goes through.
 
     Attributes:

@@ -69,14 +69,6 @@ def call_user_module(
 ) -> Tensor:
     """The class scores of a module.
 
-    Args:
-        method: The method's name.
-        module: The module.
-        x: Its nodes' features.
-        edge_index: The edges.
-        edge_inputs: Edge features and weights by the name of their argument.
-        num_classes: Number of classes.
-
     Raises:
         UserError: They are not one row per node with a number for each class.
     """
@@ -119,11 +111,6 @@ def explain_errors(method: str, remedy: str = "") -> Iterator[None]:
 @contextmanager
 def seeded_user_code(method: str, seed: int, device: torch.device) -> Iterator[None]:
     """Seeds torch's generators inside the block, sets them back, explains errors.
-
-    Args:
-        method: The method's name.
-        seed: The seed.
-        device: The generators are those of the CPU and of this device.
 
     Raises:
         UserError: The code raised an exception, except for lack of memory.

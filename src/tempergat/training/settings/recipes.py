@@ -97,10 +97,6 @@ class Recipe(FrozenSettings):
     def require_usual(self, name: str, command: str) -> None:
         """Refuses a recipe for commands that train full-batch and report accuracy.
 
-        Args:
-            name: Name of the recipe.
-            command: Name of the command.
-
         Raises:
             UserError: The recipe says another metric than its dataset's usual one, or
                 training: sampled.
@@ -248,11 +244,7 @@ def recipe_for(
 
 
 def metric_of(graph: object) -> str:
-    """The metric that a dataset's results are reported in; accuracy for user graphs.
-
-    Args:
-        graph: A dataset or its name, or any other graph.
-    """
+    """The metric that a dataset's results are reported in; accuracy for user graphs."""
     if isinstance(graph, Dataset):
         return graph.metric
     entry = _entry_of(graph)
@@ -265,9 +257,6 @@ def unnamed_metric(graph: object) -> str:
     Settings name every metric but accuracy and micro-F1, also where it is the dataset's
     own, so that the accuracy of tolokers, whose authors report ROC AUC, has settings
     without a metric.
-
-    Args:
-        graph: A dataset or its name, or any other graph.
     """
     metric = metric_of(graph)
     return metric if metric == "micro_f1" else "accuracy"

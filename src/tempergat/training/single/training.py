@@ -137,16 +137,11 @@ def train_model(
     `torchrun`, all its processes train the run together and the first one writes.
 
     Args:
-        dataset: The graph, homogeneous.
-        config: The settings.
-        seed: The run's seed.
-        device: Where to train.
         checkpoint_dir: The folder of the checkpoint file; None to write nothing.
         resume: Whether to continue from the checkpoint in the folder, if there is one,
             or to train from the start and overwrite it.
         checkpoint_every: Epochs between checkpoints; the last epoch always has one.
         on_epoch: Called with each epoch's number, from 1.
-        tracker: Takes the run's numbers after every epoch.
         build: Builds a user's own module; None for the built-in methods.
 
     Raises:
