@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -20,6 +21,7 @@ from tempergat.data import (
 )
 from tempergat.training.runs.user_modules import BuildModule
 from tempergat.training.settings.recipes import Recipe, recipe_for
+from tempergat.training.single.model import TrainedModel
 from tempergat.training.single.training import train
 
 try:
@@ -143,10 +145,14 @@ class GraphClassifier(*_BASES):  # type: ignore[misc]
                 f"y has the shape {list(labels.shape)} for {len(nodes)} nodes; give "
                 "one class per node"
             )
-        _refuse_repeated(graph, nodes)
+        values, counts = np.unique(nodes, return_counts=True)
+        if len(values) < len(nodes):
+            position = int(values[counts > 1][0])
+            name = position if graph.node_ids is None else graph.node_ids[position]
+            raise UserError(f"node {name!r} is given twice; give every node once")
         check_classification_targets(labels)
         self.classes_, numbers = np.unique(labels, return_inverse=True)
-        classes = np.full(_node_count(graph), UNLABELLED, dtype=np.int64)
+        classes = np.full(int(graph.data.num_nodes), UNLABELLED, dtype=np.int64)
         classes[nodes] = numbers
         held_out = _held_out(numbers, self.validation_fraction, self.seed)
         parts = dict.fromkeys(MASKS, nodes[held_out])
@@ -183,9 +189,7 @@ class GraphClassifier(*_BASES):  # type: ignore[misc]
         Raises:
             UserError: A node is not in the graph, or the training has failed.
         """
-        check_is_fitted(self, "model_")
-        nodes = _positions(self._graph, X)
-        classes: np.ndarray = self.classes_[self.model_.predict(self._graph)[nodes]]
+        classes: np.ndarray = self.classes_[self._of_nodes(X, TrainedModel.predict)]
         return classes
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -197,21 +201,17 @@ class GraphClassifier(*_BASES):  # type: ignore[misc]
         Raises:
             UserError: A node is not in the graph, or the training has failed.
         """
+        return self._of_nodes(X, TrainedModel.predict_proba)
+
+    def _of_nodes(self, X: Any, predict: Callable[..., torch.Tensor]) -> np.ndarray:
         check_is_fitted(self, "model_")
         nodes = _positions(self._graph, X)
-        probabilities: np.ndarray = self.model_.predict_proba(self._graph)[
-            nodes
-        ].numpy()
-        return probabilities
+        return predict(self.model_, self._graph)[nodes].numpy()
 
 
 def _plain(value: Any) -> Any:
     """A number of NumPy, as grids have them, as a number of Python."""
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _node_count(graph: Dataset) -> int:
-    return int(graph.data.num_nodes)
 
 
 def _positions(graph: Dataset, nodes: Any) -> np.ndarray:
@@ -226,7 +226,7 @@ def _positions(graph: Dataset, nodes: Any) -> np.ndarray:
     numbered = given.dtype.kind in "iu"
     # Numbers are positions only where they cannot be meant as ids.
     if ids is None or (numbered and not any(name.isdecimal() for name in ids)):
-        count = _node_count(graph)
+        count = int(graph.data.num_nodes)
         if not numbered or given.min() < 0 or given.max() >= count:
             wrong = (
                 given[0] if not numbered else given[(given < 0) | (given >= count)][0]
@@ -244,14 +244,6 @@ def _positions(graph: Dataset, nodes: Any) -> np.ndarray:
             f"{graph.name} has no node {unknown!r}; give ids like {ids[0]!r}"
         )
     return np.array([known[name] for name in names], dtype=np.int64)
-
-
-def _refuse_repeated(graph: Dataset, nodes: np.ndarray) -> None:
-    values, counts = np.unique(nodes, return_counts=True)
-    if len(values) < len(nodes):
-        position = int(values[counts > 1][0])
-        name = position if graph.node_ids is None else graph.node_ids[position]
-        raise UserError(f"node {name!r} is given twice; give every node once")
 
 
 def _held_out(classes: np.ndarray, fraction: float, seed: int) -> np.ndarray:

@@ -142,7 +142,13 @@ def joined_ranks(config: RunConfig, device: torch.device) -> Iterator[Ranks | No
         int(os.environ[name])
         for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
     )
-    _refuse_settings(config, world_size)
+    size = config.batch_size or 0
+    if config.training == "sampled" and size % world_size:
+        raise UserError(
+            f"the batch size {size} cannot be divided evenly over {world_size} "
+            f"processes; give {size // world_size * world_size or world_size} or "
+            f"{-(-size // world_size) * world_size}"
+        )
     if device.type == "cuda":
         device = _own_gpu(device, local_rank, local_world_size)
     ranks = Ranks(rank, world_size, local_rank, local_world_size, device)
@@ -176,16 +182,6 @@ def _join(ranks: Ranks) -> None:
         world_size=ranks.world_size,
         timeout=_TIMEOUT,
     )
-
-
-def _refuse_settings(config: RunConfig, world_size: int) -> None:
-    size = config.batch_size or 0
-    if config.training == "sampled" and size % world_size:
-        raise UserError(
-            f"the batch size {size} cannot be divided evenly over {world_size} "
-            f"processes; give {size // world_size * world_size or world_size} or "
-            f"{-(-size // world_size) * world_size}"
-        )
 
 
 def _own_gpu(device: torch.device, local_rank: int, count: int) -> torch.device:

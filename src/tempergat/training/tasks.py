@@ -122,8 +122,14 @@ def node_classes(
     """
     nodes, labels = _splits(dataset)
     metric = metric_of_run(config, dataset)
-    if metric in RANKING_METRICS:
-        _require_two_classes(dataset, metric, labels)
+    for split, classes in labels.items() if metric in RANKING_METRICS else ():
+        if not has_several_classes(classes):
+            raise UserError(
+                f"{metric} compares classes, but all {classes.numel()} "
+                f"{_SPLIT_WORDS[split]} nodes of {dataset.name} are of class "
+                f"{int(classes[0])}; choose another metric, like macro_f1, or another "
+                "split"
+            )
     class_weights = None
     if config.class_weights == "balanced":
         weights = balanced_weights(labels["train"], dataset.num_classes)
@@ -213,19 +219,6 @@ def _splits(dataset: Dataset) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
             f"class {int(seen[0])}; a classifier needs at least two classes"
         )
     return nodes, labels
-
-
-def _require_two_classes(
-    dataset: Dataset, metric: str, labels: Mapping[str, Tensor]
-) -> None:
-    for split, classes in labels.items():
-        if not has_several_classes(classes):
-            raise UserError(
-                f"{metric} compares classes, but all {classes.numel()} "
-                f"{_SPLIT_WORDS[split]} nodes of {dataset.name} are of class "
-                f"{int(classes[0])}; choose another metric, like macro_f1, or another "
-                "split"
-            )
 
 
 def _remedy_for_empty_part(y: Tensor) -> str:

@@ -98,7 +98,7 @@ class OneBatch:
 
 
 class WholeGraph(OneBatch):
-    """The whole graph as the only batch of every epoch."""
+    """The whole graph as the only batch of every epoch, which is its `example` too."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class WholeGraph(OneBatch):
             edge_index = dataset.data.edge_index.long().to(task.device)
         rows = {name: nodes.to(task.device) for name, nodes in task.nodes.items()}
         self.targets = Targets(rows, task.labels)
-        self.batch = Batch(
+        self.batch = self.example = Batch(
             x if own is None else own,
             graph_of(dataset, config, task.device),
             task.labels["train"],
@@ -130,12 +130,6 @@ class WholeGraph(OneBatch):
         self.in_channels = in_channels_of(dataset, config)
         self.edge_dim = edge_dim_of(self.batch.edge_inputs)
         self.node_types = types_of(dataset)
-
-    @property
-    def example(self) -> Batch:
-        """A batch that a model can be called with."""
-        batch: Batch = self.batch
-        return batch
 
 
 class GraphPerRun(OneBatch):

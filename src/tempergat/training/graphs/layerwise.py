@@ -183,21 +183,14 @@ def _between_layers(
         rows = norm(rows)
         return rows if model.act is None else model.act(rows)
 
-    if not _is_rowwise(norm):
+    # In evaluation these treat each node separately. PyG's layer norm, for one, takes
+    # its mean over all nodes.
+    if not isinstance(getattr(norm, "module", norm), nn.Identity | nn.BatchNorm1d):
         return finished(out.to(device)).to(out.device)
     for begin in range(0, out.size(0), chunk):
         rows = out[begin : begin + chunk]
         rows.copy_(finished(rows.to(device)))
     return out
-
-
-def _is_rowwise(norm: nn.Module) -> bool:
-    """Whether a normalisation in evaluation treats each node separately.
-
-    PyG's layer norm, for one, takes its mean over all nodes.
-    """
-    inner = getattr(norm, "module", norm)
-    return isinstance(inner, nn.Identity | nn.BatchNorm1d)
 
 
 def _read_out(

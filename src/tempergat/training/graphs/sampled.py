@@ -238,11 +238,8 @@ def once_per_graph(
         make: Groups them, or opens files where that was done; it is called the first
             time.
     """
-
-    def build() -> Topology:
-        return Topology.of(edges, size)
-
-    topology: Topology = tensor_cache.get(edges, ("topology", size), make or build)
+    make = make or (lambda: Topology.of(edges, size))
+    topology: Topology = tensor_cache.get(edges, ("topology", size), make)
     return topology
 
 

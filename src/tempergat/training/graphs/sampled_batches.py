@@ -33,10 +33,7 @@ class LargeGraph:
 
     Attributes:
         targets: What the class scores of the nodes of all splits, ascending, are
-            judged by.
-        in_channels: Features per node; those of the shared space of a typed graph.
-        edge_dim: Features per edge; None where the method takes none.
-        node_types: The node types of a typed graph, the one to classify first.
+            judged by; further attributes as of `OneBatch`.
     """
 
     def __init__(

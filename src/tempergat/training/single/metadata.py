@@ -230,19 +230,14 @@ def read_metadata(path: Path, values: Mapping[str, Any]) -> Metadata:
         # Strict validation of JSON takes lists for tuples, that of Python does not.
         return Metadata.model_validate_json(json.dumps(values))
     except ValidationError as error:
-        reason = first_validation_error(error, Metadata)
+        reason, remedy = first_validation_error(error, Metadata), TRAIN_AGAIN
+        versions, ours = values.get("versions"), tempergat.__version__
+        made_by = versions.get("tempergat") if isinstance(versions, dict) else None
+        if isinstance(made_by, str) and made_by != ours:
+            remedy = (
+                f"it was made by tempergat {made_by[:40]} and this is {ours}, so use "
+                f"that version, or {TRAIN_AGAIN}"
+            )
         raise UserError(
-            f"{path} is not a checkpoint that this version can use ({reason}); "
-            f"{_remedy(values)}"
+            f"{path} is not a checkpoint that this version can use ({reason}); {remedy}"
         ) from error
-
-
-def _remedy(values: Mapping[str, Any]) -> str:
-    versions = values.get("versions")
-    made_by = versions.get("tempergat") if isinstance(versions, dict) else None
-    if not isinstance(made_by, str) or made_by == tempergat.__version__:
-        return TRAIN_AGAIN
-    return (
-        f"it was made by tempergat {made_by[:40]} and this is "
-        f"{tempergat.__version__}, so use that version, or {TRAIN_AGAIN}"
-    )
