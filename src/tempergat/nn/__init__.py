@@ -6,6 +6,7 @@ from tempergat.base import lazy_names
 
 if TYPE_CHECKING:
     from .adjacency import forget_graphs as forget_graphs
+    from .build import build_model as build_model
     from .conv._base import AttentionLayer as AttentionLayer
     from .conv.gat import TemperGATConv as TemperGATConv
     from .conv.gatv2 import TemperGATv2Conv as TemperGATv2Conv
@@ -15,9 +16,6 @@ if TYPE_CHECKING:
     from .convert.pyg import upgrade as upgrade
     from .gate import FeatureGate as FeatureGate
     from .inspection.calls import GraphCall as GraphCall
-    from .inspection.calls import caller_edge_ids as caller_edge_ids
-    from .inspection.calls import caller_edges as caller_edges
-    from .inspection.calls import edge_order as edge_order
     from .inspection.coefficients import LayerAttention as LayerAttention
     from .inspection.coefficients import LayerValues as LayerValues
     from .inspection.coefficients import attention as attention
@@ -30,7 +28,6 @@ if TYPE_CHECKING:
     from .models import BACKBONES as BACKBONES
     from .models import BackboneName as BackboneName
     from .models import NodeClassifier as NodeClassifier
-    from .models import build_model as build_model
     from .models import hidden_features as hidden_features
     from .penalty import gate_penalty as gate_penalty
     from .projection import Features as Features

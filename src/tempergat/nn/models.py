@@ -1,4 +1,4 @@
-"""The backbones, and a node classifier for each of the methods."""
+"""The backbones, and the node classifier that their layers make."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from torch_geometric.nn import JumpingKnowledge
 from torch_geometric.nn.resolver import activation_resolver, normalization_resolver
 from torch_geometric.utils import trim_to_layer
 
-from tempergat.base import did_you_mean
 from tempergat.nn.batches import (
     BatchNorm,
     HasLayerGraphs,
@@ -24,14 +23,12 @@ from tempergat.nn.batches import (
     refuse_sampled,
 )
 from tempergat.nn.conv._base import AttentionLayer
-from tempergat.nn.conv._inputs import check_count, check_rate
 from tempergat.nn.conv.gat import TemperGATConv
 from tempergat.nn.conv.gatv2 import TemperGATv2Conv
 from tempergat.nn.conv.gcn import GCNLayer, LinearLayer
 from tempergat.nn.conv.transformer import TemperTransformerConv
-from tempergat.nn.methods import METHODS, Method
+from tempergat.nn.methods import Method
 from tempergat.nn.projection import Features, as_features, drop_features
-from tempergat.nn.skip import ResidualKind
 from tempergat.ops import draw_seed, fold_in
 
 BackboneName = Literal["gcn", "gat", "gatv2", "transformer", "mlp"]
@@ -67,125 +64,6 @@ BACKBONES: dict[BackboneName, Backbone] = {
     ),
     "mlp": Backbone(LinearLayer, False, "gcn"),
 }
-
-
-def build_model(
-    method: str,
-    in_channels: int,
-    hidden_channels: int,
-    out_channels: int,
-    num_layers: int = 2,
-    heads: int = 8,
-    *,
-    out_heads: int = 1,
-    dropout: float = 0.0,
-    attention_dropout: float = 0.0,
-    act: str | Callable[..., Any] | None = "elu",
-    norm: str | Callable[..., Any] | None = None,
-    jk: str | None = None,
-    residual: ResidualKind = False,
-    init_temp: float = 1.0,
-    gate_bias_init: float = 2.0,
-    gate_last_layer: bool = True,
-    **kwargs: Any,
-) -> NodeClassifier:
-    """Builds a node classifier of one of the methods, similar to PyG's ``BasicGNN``.
-
-    Parameters that two methods share start equal when torch's seed is equal.
-
-    Args:
-        method: A key of ``METHODS``.
-        in_channels: Features per node; -1 to take it from the first input.
-        hidden_channels: Total width of a hidden layer, all heads together.
-        out_channels: Number of classes.
-        num_layers: Number of layers.
-        heads: Attention heads of a hidden layer (not used by ``gcn`` and ``mlp``).
-        out_heads: Attention heads of the output layer, averaged.
-        dropout: Dropout rate on the input of every layer.
-        attention_dropout: Dropout rate on the attention weights.
-        act: Activation between layers.
-        norm: Normalisation between layers.
-        jk: Jumping-knowledge mode: None, "last", "cat", "max" or "lstm".
-        residual: Whether layers add a linear map of their input; ``"gate"`` for a
-            learned share of it for each node. Those of ``transformer`` always add
-            one, for they have no self-loops; ``"gate"`` is their ``beta``.
-        init_temp: Initial value of learnable temperatures.
-        gate_bias_init: Initial value of the gates' biases, as in the layers. The
-            recipes of `tempergat compare` have the paper's 0.
-        gate_last_layer: Whether the layer that gives the class scores has a gate too,
-            in gated methods; with ``jk`` a linear map gives them, without a gate.
-        **kwargs: Further arguments of the attention layers.
-
-    Raises:
-        ValueError: There is no such method, or an argument does not fit it.
-    """
-    for name, count in (
-        ("num_layers", num_layers),
-        ("heads", heads),
-        ("out_heads", out_heads),
-    ):
-        check_count(name, count)
-    check_rate("dropout", dropout)
-    if jk not in (None, "last", "cat", "max", "lstm"):
-        raise ValueError(f"jk must be None, 'last', 'cat', 'max' or 'lstm', got {jk!r}")
-    facts, backbone = _find_method(method, hidden_channels, heads, kwargs)
-
-    def layer(inputs: int, outputs: int, last: bool) -> nn.Module:
-        if not backbone.has_attention:
-            return backbone.layer(inputs, outputs, residual=residual)
-        options: dict[str, Any] = {"residual": residual}
-        if facts.always_skips:
-            options = {"beta": True} if residual == "gate" else {}
-        return backbone.layer(
-            inputs,
-            outputs if last else outputs // heads,
-            out_heads if last else heads,
-            concat=not last,
-            dropout=attention_dropout,
-            temperature=facts.temperature,
-            init_temp=init_temp,
-            gate=None if last and not gate_last_layer else facts.gate,
-            gate_bias_init=gate_bias_init,
-            **{**options, **kwargs},
-        )
-
-    widths = [in_channels] + [hidden_channels] * (num_layers - 1)
-    # The constructors draw from a forked generator: a gate would shift all later draws.
-    # `reset_parameters` draws the initial values.
-    with _fork_generator():
-        convs = [layer(width, hidden_channels, False) for width in widths[:-1]]
-        if jk is None:
-            convs.append(layer(widths[-1], out_channels, True))
-        else:
-            convs.append(layer(widths[-1], hidden_channels, False))
-        model = NodeClassifier(
-            facts, convs, hidden_channels, out_channels, dropout, act, norm, jk
-        )
-    model.reset_parameters()
-    return model
-
-
-def _find_method(
-    method: str, hidden_channels: int, heads: int, others: dict[str, Any]
-) -> tuple[Method, Backbone]:
-    """A method and its backbone, if they can have these settings."""
-    if method not in METHODS:
-        raise ValueError(
-            f"unknown method {method!r}; {did_you_mean(method, METHODS)}methods are "
-            f"{', '.join(METHODS)}"
-        )
-    backbone = BACKBONES[METHODS[method].backbone]
-    if others and not backbone.has_attention:
-        raise ValueError(
-            f"{method} has no attention layers and takes no {', '.join(others)}; leave "
-            f"it out, or use an attention method"
-        )
-    if backbone.has_attention and hidden_channels % heads != 0:
-        raise ValueError(
-            f"hidden_channels={hidden_channels} is the total width of a layer and "
-            f"must be divisible by heads={heads}"
-        )
-    return METHODS[method], backbone
 
 
 class NodeClassifier(nn.Module):
@@ -235,7 +113,7 @@ class NodeClassifier(nn.Module):
         # A number cannot be read from the meta device.
         on_meta = torch.get_default_device().type == "meta"
         seed = int(torch.randint(2**62, (), device="cpu" if on_meta else None))
-        with _fork_generator() as generator:
+        with fork_generator() as generator:
             generator.manual_seed(seed)
             for module in self.convs:
                 if isinstance(module, AttentionLayer):
@@ -396,7 +274,7 @@ def hidden_features(model: NodeClassifier) -> Iterator[list[Tensor]]:
 
 
 @contextmanager
-def _fork_generator() -> Iterator[torch.Generator]:
+def fork_generator() -> Iterator[torch.Generator]:
     """The generator of new parameters; afterwards it has its old state again."""
     device = torch.get_default_device()
     generator = torch.default_generator

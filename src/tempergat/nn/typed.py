@@ -17,8 +17,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch_geometric.nn.resolver import normalization_resolver
 
+from tempergat.nn.build import build_model
 from tempergat.nn.methods import Method
-from tempergat.nn.models import NodeClassifier, build_model
+from tempergat.nn.models import NodeClassifier
 from tempergat.nn.projection import (
     Features,
     as_features,

@@ -145,9 +145,9 @@ class GraphClassifier(*_BASES):  # type: ignore[misc]
                 f"y has the shape {list(labels.shape)} for {len(nodes)} nodes; give "
                 "one class per node"
             )
-        values, counts = np.unique(nodes, return_counts=True)
-        if len(values) < len(nodes):
-            position = int(values[counts > 1][0])
+        given, counts = np.unique(nodes, return_counts=True)
+        if len(given) < len(nodes):
+            position = int(given[counts > 1][0])
             name = position if graph.node_ids is None else graph.node_ids[position]
             raise UserError(f"node {name!r} is given twice; give every node once")
         check_classification_targets(labels)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -50,13 +50,29 @@ class GraphCall:
     edge_order: Tensor | None = None
     rows_of_type: dict[str, Tensor] | None = None
 
+    @classmethod
+    def on(
+        cls,
+        graph: Data | HeteroData,
+        module: nn.Module,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        rows_of_type: dict[str, Tensor] | None = None,
+    ) -> GraphCall:
+        """A call on a graph, or on a batch of one, and its edges.
 
-@runtime_checkable
-class HasGraphCall(Protocol):
-    """A model that prepares a graph itself, as trained models do."""
-
-    def graph_call(self, graph: Any) -> GraphCall:
-        """How it is called on a graph."""
+        They are None where the edges of the graph are a sparse matrix. A classifier
+        gets those of a batch in the order of the batch's layer graphs.
+        """
+        order = None
+        if isinstance(module, NodeClassifier):
+            order = getattr(graph.get("graph"), "edge_order", None)
+        if isinstance(graph, HeteroData):
+            edges = graph.collect("edge_index", allow_empty=True)
+            edge_ids = graph.collect("e_id", allow_empty=True) or None
+        else:
+            edges, edge_ids = graph.edge_index, graph.get("e_id")
+        return cls(module, args, kwargs, edges, edge_ids, order, rows_of_type)
 
 
 def graph_call(model: nn.Module, graph: Any, given: Mapping[str, Any]) -> GraphCall:
@@ -68,13 +84,15 @@ def graph_call(model: nn.Module, graph: Any, given: Mapping[str, Any]) -> GraphC
     Raises:
         UserError: The graph has no value for an argument, or is no graph.
     """
-    if isinstance(model, HasGraphCall):
+    prepared_call = getattr(model, "graph_call", None)
+    if prepared_call is not None:
         if given:
             raise UserError(
                 f"a trained model prepares its input itself, so {', '.join(given)} "
                 "cannot be given; leave it out"
             )
-        return model.graph_call(graph)
+        call: GraphCall = prepared_call(graph)
+        return call
     if not isinstance(graph, Data | HeteroData):
         raise UserError(
             f"the graph is a {type(graph).__name__}; give a PyG Data or HeteroData, or "
@@ -89,40 +107,7 @@ def graph_call(model: nn.Module, graph: Any, given: Mapping[str, Any]) -> GraphC
     for parameter in inspect.signature(model.forward).parameters.values():
         if parameter.name not in arguments and _is_filled(model, parameter, graph):
             arguments[parameter.name] = _value(model, parameter, graph)
-    return GraphCall(
-        model,
-        (),
-        arguments,
-        caller_edges(graph),
-        caller_edge_ids(graph),
-        edge_order(graph) if isinstance(model, NodeClassifier) else None,
-    )
-
-
-def caller_edges(graph: Data | HeteroData) -> Tensor | dict[EdgeType, Tensor] | None:
-    """The edges of a graph; None for one whose edges are a sparse matrix."""
-    if isinstance(graph, HeteroData):
-        by_type: dict[EdgeType, Tensor] = graph.collect("edge_index", allow_empty=True)
-        return by_type
-    edges: Tensor | None = graph.edge_index
-    return edges
-
-
-def caller_edge_ids(
-    graph: Data | HeteroData,
-) -> Tensor | dict[EdgeType, Tensor] | None:
-    """The number in the whole graph of each edge of a batch; None otherwise."""
-    if isinstance(graph, HeteroData):
-        by_type: dict[EdgeType, Tensor] = graph.collect("e_id", allow_empty=True)
-        return by_type or None
-    e_id: Tensor | None = graph.get("e_id")
-    return e_id
-
-
-def edge_order(graph: Data | HeteroData) -> Tensor | None:
-    """The place of each edge of a batch's layer graphs among those of the batch."""
-    order: Tensor | None = getattr(graph.get("graph"), "edge_order", None)
-    return order
+    return GraphCall.on(graph, model, (), arguments)
 
 
 def _is_filled(

@@ -12,14 +12,7 @@ from torch_geometric.data import Data, HeteroData
 
 from tempergat.base import UserError
 from tempergat.data import Dataset, to_dense
-from tempergat.nn import (
-    GraphCall,
-    NodeClassifier,
-    caller_edge_ids,
-    caller_edges,
-    edge_order,
-    hidden_features,
-)
+from tempergat.nn import GraphCall, NodeClassifier, hidden_features
 from tempergat.ops import Graph
 from tempergat.training.graphs.inputs import (
     edge_inputs_of,
@@ -185,14 +178,14 @@ class PreparedModule(nn.Module):
         x: Any
         kwargs: dict[str, Tensor] = {}
         if types is not None:
-            x, inputs = batch_inputs(batch, types, device), []
+            x, scaled = batch_inputs(batch, types, device), []
             for kind, values in zip(types, x.inputs, strict=True):
                 scale = scaling.get(f"{kind.name}.x")
                 transform = row_transform(config, scale, device)
                 if transform is not None and kind.num_features:
                     values = transform(values)
-                inputs.append(values)
-            x = replace(x, inputs=tuple(inputs))
+                scaled.append(values)
+            x = replace(x, inputs=tuple(scaled))
         else:
             x = prepared_features(batch.x, config, device, scaling.get(".x"))
             if self._metadata.edge_dim is not None:
@@ -200,15 +193,8 @@ class PreparedModule(nn.Module):
                 kwargs["edge_attr"] = edge_attr.to(device)
             if config.edge_weight:
                 kwargs["edge_weight"] = batch.edge_weight.float().to(device)
-        return GraphCall(
-            self.module,
-            (x, graph),
-            kwargs,
-            caller_edges(batch),
-            caller_edge_ids(batch),
-            edge_order(batch),
-            graph.rows_of_type,
-        )
+        inputs = (x, graph)
+        return GraphCall.on(batch, self.module, inputs, kwargs, graph.rows_of_type)
 
     def _call_on_dataset(self, dataset: Dataset, given: Any) -> GraphCall:
         """The call on a whole graph, read as the training graph was.
@@ -222,13 +208,15 @@ class PreparedModule(nn.Module):
         kwargs = self._edge_inputs(dataset, device)
         x = features_of(dataset, config, device)
         is_object = isinstance(given, Data | HeteroData)
-        edges: Any = caller_edges(given if is_object else data)
+        source: Any = given if is_object else data
         if dataset.target is None:
+            edges = source.edge_index
             read = data.edge_index.to(device)
             if config.source_hash is not None:
                 read = read.long()
             order = _places(data.edge_index, edges) if is_object else None
             return GraphCall(self.module, (x, read), kwargs, edges, edge_order=order)
+        edges = source.collect("edge_index", allow_empty=True)
         rows, start = {}, 0
         for kind in types_of(dataset) or ():
             rows[kind.name] = torch.arange(start, start + kind.num_nodes)
