@@ -146,9 +146,7 @@ def make_plan(
     overrides = overrides or make_overrides()
     configs = [
         overrides.applied_to(
-            settings.config_for(name)
-            if build is None
-            else settings.config_for_module(name, source_hash(build)),
+            settings.config_for(name, None if build is None else source_hash(build)),
             graph,
         )
         for name, build in chosen.items()

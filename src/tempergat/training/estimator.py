@@ -189,7 +189,8 @@ class GraphClassifier(*_BASES):  # type: ignore[misc]
         Raises:
             UserError: A node is not in the graph, or the training has failed.
         """
-        classes: np.ndarray = self.classes_[self._of_nodes(X, TrainedModel.predict)]
+        numbers = self._of_nodes(X, TrainedModel.predict)
+        classes: np.ndarray = self.classes_[numbers]
         return classes
 
     def predict_proba(self, X: Any) -> np.ndarray:

@@ -180,12 +180,12 @@ def test_every_setting_of_stored_runs_is_written_and_no_other() -> None:
 
 def test_a_users_own_module_has_the_settings_of_attention() -> None:
     recipe = load_recipe("default")
-    own = recipe.config_for_module("mine", "abc")
+    own = recipe.config_for("mine", "abc")
     assert (own.method, own.source_hash) == ("mine", "abc")
     assert own.model_dump()["source_hash"] == "abc"
     assert own.epochs == recipe.attention.epochs
     with pytest.raises(UserError, match="'gat' is a built-in method; rename yours"):
-        recipe.config_for_module("gat", "abc")
+        recipe.config_for("gat", "abc")
 
 
 @pytest.mark.parametrize(

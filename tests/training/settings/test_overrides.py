@@ -40,7 +40,7 @@ def test_settings_replace_those_of_the_recipe_for_every_method() -> None:
         num_layers=4,
         feature_dropout=0.25,
     )
-    mine = recipe.config_for_module("mine", "0" * 16)
+    mine = recipe.config_for("mine", "0" * 16)
     assert overrides.applied_to(mine, "demo") == mine.with_changes(
         epochs=50, learning_rate=0.1
     )

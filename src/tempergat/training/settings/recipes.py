@@ -124,28 +124,26 @@ class Recipe(FrozenSettings):
         )
         return None if own in ("", given) else self.dataset
 
-    def config_for(self, method: str) -> RunConfig:
+    def config_for(self, method: str, source_hash: str | None = None) -> RunConfig:
         """The settings of one method.
 
-        Raises:
-            UserError: There is no such method.
-        """
-        find_method(method)
-        return self._config(method)
-
-    def config_for_module(self, name: str, source_hash: str) -> RunConfig:
-        """The settings of a user's own module: those of the attention methods.
-
-        Only the settings that do not concern the model itself have an effect.
-
         Args:
-            name: What the method is called in tables.
-            source_hash: Hash of the source code of the module.
+            method: A built-in method, or what a user's own module is called in tables.
+            source_hash: Hash of the source code of such a module. It has the settings
+                of the attention methods, and those of the model have no effect.
 
         Raises:
-            UserError: The name is empty or that of a built-in method.
+            UserError: There is no such method, or a module's name is empty or that of
+                a built-in method.
         """
-        return self._config(name, source_hash=source_hash)
+        if source_hash is None:
+            find_method(method)
+        settings = self._block(method) | self.methods.get(method, {})
+        settings |= {"method": method, "training": self.training}
+        settings |= {"source_hash": source_hash, "class_weights": self.class_weights}
+        if self.metric not in (None, unnamed_metric(self.dataset)):
+            settings["metric"] = self.metric
+        return validated(RunConfig, settings, f"settings of {method}")
 
     def changes_for(self, config: RunConfig) -> dict[str, Any]:
         """What `methods` has to hold for a method to have these settings."""
@@ -173,14 +171,6 @@ class Recipe(FrozenSettings):
         if per_head is not None:
             settings["hidden_channels"] = per_head * settings["heads"]
         return settings
-
-    def _config(self, method: str, **values: str) -> RunConfig:
-        settings = self._block(method) | self.methods.get(method, {})
-        settings |= {"method": method, "training": self.training, **values}
-        if self.metric not in (None, unnamed_metric(self.dataset)):
-            settings["metric"] = self.metric
-        settings["class_weights"] = self.class_weights
-        return validated(RunConfig, settings, f"settings of {method}")
 
 
 def load_recipe(name_or_path: str | Path) -> Recipe:

@@ -50,13 +50,7 @@ classes = model.predict("path/of/my/graph")
 def write_folder(
     folder: Path, weights: bytes, metadata: Mapping[str, Any], **card: str
 ) -> None:
-    """Writes the weights, `config.json` and the model card.
-
-    Args:
-        folder: Where to write; made when missing.
-        weights: A checkpoint.
-        metadata: What it says about its run, as plain JSON values.
-        **card: The words of the card: `method`, `sizes`, `outcome` and `repo_id`.
+    """Writes a checkpoint as weights, its metadata, and the words of the model card.
 
     Raises:
         UserError: The folder cannot be written to.

@@ -81,12 +81,8 @@ class PreparedModule(nn.Module):
                 dataset, too.
             edge_weight: Edge weights, likewise.
         """
-        logits: Tensor
         if self._metadata.node_types is not None:
-            dataset = typed_dataset(x, edge_index, self._metadata)
-            inputs = features_of(dataset, self.config, self._device)
-            logits = self.module(inputs, graph_of(dataset, self.config, self._device))
-            return logits
+            return self._logits(typed_dataset(x, edge_index, self._metadata))
         if not isinstance(x, Tensor):
             raise TypeError("x must be a tensor: the model is for graphs of one type")
         scaling = self._metadata.scaling
@@ -99,7 +95,7 @@ class PreparedModule(nn.Module):
             x = to_dense(x)
         given = {"edge_attr": edge_attr, "edge_weight": edge_weight}
         edges = {name: value for name, value in given.items() if value is not None}
-        logits = self.module(x.float(), edge_index, **edges)
+        logits: Tensor = self.module(x.float(), edge_index, **edges)
         return logits
 
     def _logits(self, dataset: Dataset) -> Tensor:

@@ -98,7 +98,7 @@ def train(
     if isinstance(method, str):
         config, build = chosen.config_for(method), None
     else:
-        config = chosen.config_for_module(callable_name(method), source_hash(method))
+        config = chosen.config_for(callable_name(method), source_hash(method))
         build = method
     config = overrides.applied_to(config, graph)
     place = choose_device(device)
