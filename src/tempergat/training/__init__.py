@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from .devices.memory import group_size as group_size
     from .devices.memory import groups_at_once as groups_at_once
     from .devices.memory import keep_freed_memory as keep_freed_memory
-    from .evaluate import MetricName as MetricName
     from .evaluate import constant_score as constant_score
     from .graphs.inputs import notes_on_unused_edges as notes_on_unused_edges
     from .graphs.inputs import row_transform as row_transform
@@ -32,12 +31,9 @@ if TYPE_CHECKING:
     from .record import NUMERICS as NUMERICS
     from .record import Condition as Condition
     from .record import LayerRecord as LayerRecord
-    from .record import MatmulPrecision as MatmulPrecision
-    from .record import NoiseKind as NoiseKind
     from .record import Run as Run
     from .record import Scores as Scores
     from .record import SparseCounts as SparseCounts
-    from .record import Status as Status
     from .record import canonical_json as canonical_json
     from .record import config_hash as config_hash
     from .record import confusion_as_json as confusion_as_json

@@ -13,7 +13,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tempergat.nn import NodeClassifier
 from tempergat.training.devices.capture import CapturedSteps, refusal, replayed
 from tempergat.training.exchange import Exchange
 from tempergat.training.graphs.batches import BatchOfRuns, OneBatch
@@ -246,21 +245,6 @@ class Loop:
                 return self._judged(self.task.evaluation)
 
         return self.from_first(compute)
-
-    def observe(self, state: State, look: Callable[[NodeClassifier], Tensor]) -> Tensor:
-        """Values that the layers of the runs record in a pass in evaluation.
-
-        Args:
-            state: Parameters and buffers, like `best`.
-            look: Takes the model after the pass and returns what forward hooks on its
-                layers have recorded.
-
-        Returns:
-            What `look` returned, for all runs: [runs, ...].
-        """
-        with self.runs.at(state):
-            values: Tensor = self.runs.observe(self.batches.batch, look)
-        return values
 
     def from_first(self, compute: Callable[[], State]) -> State:
         """Tensors that the first of several processes computes for all."""

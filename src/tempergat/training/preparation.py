@@ -84,12 +84,7 @@ class Preparation:
     def features_of(self, x: Features, seeds: Sequence[int]) -> Tensor | None:
         """The features of each seed's run, [seeds, nodes, channels].
 
-        Args:
-            x: The features of the graph; the result is on their device.
-            seeds: The seeds.
-
-        Returns:
-            None where all runs have those of the graph.
+        They are on the device of the graph's features; None where all runs have those.
 
         Raises:
             UserError: They have another shape.

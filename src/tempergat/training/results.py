@@ -190,13 +190,14 @@ def count_gates(loop: Loop, state: State) -> list[Counts | None]:
         counts_by_layer.append(torch.stack(counts))
 
     def take(_: NodeClassifier) -> Tensor:
-        counts = torch.stack(counts_by_layer)
+        taken = torch.stack(counts_by_layer)
         counts_by_layer.clear()
-        return counts
+        return taken
 
     hooks = [layer.register_forward_hook(count) for layer in layers]
     try:
-        counts = loop.observe(state, take)
+        with loop.runs.at(state):
+            counts: Tensor = loop.runs.observe(loop.batches.batch, take)
     finally:
         for hook in hooks:
             hook.remove()

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from tempergat.training.single.model import TrainedModel
 
 MODEL_FILE = checkpoint.PUBLISHED_NAME
-_CONFIG_FILE = "config.json"
 _CARD = """\
 ---
 library_name: tempergat
@@ -68,7 +67,7 @@ def write_folder(
             f"cannot make the folder {folder}: {error.strerror}; choose another one"
         ) from error
     write_into(folder, MODEL_FILE, weights)
-    write_into(folder, _CONFIG_FILE, text + "\n")
+    write_into(folder, "config.json", text + "\n")
     words = _CARD.format(**card, version=tempergat.__version__)
     write_into(folder, "README.md", words)
 
