@@ -110,7 +110,7 @@ class TableAdam(torch.optim.Adam):
 
 @torch.no_grad()
 def clip_gradients(parameters: Iterable[Tensor], most: float) -> None:
-    """Scales down the gradient of one run, sparse or not, to a norm of at most this."""
+    """Scales down one run's gradient, sparse or not, to a norm of at most `most`."""
     gradients = []
     for parameter in parameters:
         if parameter.grad is None:
@@ -145,7 +145,7 @@ def set_learning_rate(
 
 @torch.no_grad()
 def clip_stacked(parameters: Iterable[Tensor], most: float) -> None:
-    """Scales down every run's gradient, [runs, ...], to a norm of at most this."""
+    """Scales down each run's gradient, [runs, ...], to a norm of at most `most`."""
     gradients = [p.grad for p in parameters if p.grad is not None]
     squares = [g.reshape(g.size(0), -1).square().sum(1) for g in gradients]
     norms = torch.stack(squares).sum(0).sqrt()

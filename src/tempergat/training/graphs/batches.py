@@ -133,7 +133,7 @@ class WholeGraph(OneBatch):
 
 
 class GraphPerRun(OneBatch):
-    """A whole graph for each run, as the only batch of every epoch."""
+    """A whole graph for each run, with equal numbers of features and of classes."""
 
     def __init__(self, graphs: Sequence[WholeGraph]) -> None:
         self.batch = [graph.batch for graph in graphs]

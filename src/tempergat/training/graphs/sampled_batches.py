@@ -216,5 +216,5 @@ class SampledBatches(LargeGraph):
         return map(self.batch_of, iter(self.sampler))
 
     def batch_of(self, drawn: Any) -> Batch:
-        """What a model is called with for a batch of the sampler."""
+        """What a model is called with for a batch of the sampler, or one like it."""
         return self.graph.batch_of(drawn, self.task.labels["train"])

@@ -110,7 +110,9 @@ def explain_errors(method: str, remedy: str = "") -> Iterator[None]:
 
 @contextmanager
 def seeded_user_code(method: str, seed: int, device: torch.device) -> Iterator[None]:
-    """Seeds torch's generators inside the block, sets them back, explains errors.
+    """Seeds the generators of CPU and device in the block; explains errors.
+
+    They are set back afterwards.
 
     Raises:
         UserError: The code raised an exception, except for lack of memory.

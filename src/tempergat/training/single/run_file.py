@@ -92,7 +92,7 @@ class RunFile:
         """Writes the checkpoint, with further values of its metadata."""
         if self._folder is not None:
             metadata = self._metadata.model_dump(mode="json") | values
-            path = self._folder / checkpoint.CHECKPOINT_NAME
+            path = Path(self._folder) / checkpoint.CHECKPOINT_NAME
             checkpoint.write(path, self._loop.state(), metadata)
         self._last_write = time.perf_counter()
 
