@@ -1,5 +1,7 @@
 """The eleven methods and the classifier around them."""
 
+import inspect
+
 import pytest
 import torch
 from torch_geometric.nn import GCNConv
@@ -56,6 +58,14 @@ def test_every_method_trains_all_of_its_parameters(method):
     assert out.shape == (12, 3)
     out.pow(2).sum().backward()
     assert all(p.grad is not None for p in model.parameters())
+
+
+def test_making_a_model_reads_no_source_code(monkeypatch):
+    # PyG does it for layers with messages of their own: 50 ms for each of ours.
+    read = []
+    monkeypatch.setattr(inspect, "getsource", lambda *_: read.append(_) or "")
+    build_model("temp_gated", 6, 8, 3, heads=2)
+    assert read == []
 
 
 def test_hidden_channels_is_the_total_width_at_every_depth():

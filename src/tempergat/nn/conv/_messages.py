@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.utils import softmax
 
 from tempergat.nn.conv._edges import EdgeValues, copy_edges
@@ -62,19 +61,17 @@ class MessageLayer:
         edges = graph.edge_index
         return edges.flip(0) if self.target_to_source else edges
 
-    def _pair(self: Any, values: Sides[Any], reader: Any) -> tuple[Any, Any]:
-        """Values of sources and targets in the order in which PyG reads them.
+    def _set_jittable_templates(self: Any, raise_on_error: bool = False) -> None:
+        """Leaves ``propagate`` and ``edge_updater`` as ``MessagePassing`` has them.
 
-        PyG writes ``propagate`` and ``edge_updater`` from templates, which take the
-        sources' value first. If it cannot, and for explainers, it uses the methods of
-        ``MessagePassing`` instead, which take it in the order of ``edge_index``.
-
-        Args:
-            values: The values.
-            reader: ``self.propagate`` or ``self.edge_updater``.
+        PyG would write others for TorchScript, which cannot have these layers. To do
+        that it reads the source of the class, which takes longer than all else that
+        is done to make a layer.
         """
-        in_order_of_rows = reader.__module__ == MessagePassing.__module__
-        if self.target_to_source and in_order_of_rows:
+
+    def _pair(self: Any, values: Sides[Any]) -> tuple[Any, Any]:
+        """Values of sources and targets in the order of the rows of ``edge_index``."""
+        if self.target_to_source:
             return values.dst, values.src
         return values.src, values.dst
 
@@ -88,9 +85,7 @@ class MessageLayer:
     ) -> tuple[Tensor, Tensor]:
         """Builds all messages and sums them, as PyG does; also returns the weights."""
         alpha = weigh(alpha, edge_weight).to(z.src.dtype)
-        x = self._pair(z, self.propagate)
-        # propagate_type: (x: OptPairTensor, alpha: Tensor)
-        out = self.propagate(edge_index, x=x, alpha=alpha, size=size)
+        out = self.propagate(edge_index, x=self._pair(z), alpha=alpha, size=size)
         return out, alpha
 
     def _sum_by_messages(

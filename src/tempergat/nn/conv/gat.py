@@ -256,13 +256,12 @@ class TemperGATConv(AttentionLayer):
         edge_bias: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
         edge_index = self._message_edges(graph)
-        size = self._pair(Sides(graph.num_src, graph.num_dst), self.propagate)
+        size = self._pair(Sides(graph.num_src, graph.num_dst))
         z = cut_to_targets(z, graph)
         scores = z.map(self._score, Sides(self.att_src, self.att_dst))
-        # edge_updater_type: (alpha: OptPairTensor, edge_attr: OptTensor, edge_bias: OptTensor, edge_id: Tensor, head_seeds: OptTensor)  # noqa: E501
         alpha = self.edge_updater(
             edge_index,
-            alpha=self._pair(scores, self.edge_updater),
+            alpha=self._pair(scores),
             edge_attr=edge_attr,
             edge_bias=edge_bias,
             edge_id=graph.edge_id,

@@ -187,11 +187,10 @@ class TemperGATv2Conv(AttentionLayer):
     ) -> tuple[Tensor, Tensor]:
         z = cut_to_targets(z, graph)
         edge_index = self._message_edges(graph)
-        size = self._pair(Sides(graph.num_src, graph.num_dst), self.propagate)
-        # edge_updater_type: (x: PairTensor, edge_attr: OptTensor, edge_bias: OptTensor, edge_id: Tensor, head_seeds: OptTensor)  # noqa: E501
+        size = self._pair(Sides(graph.num_src, graph.num_dst))
         alpha = self.edge_updater(
             edge_index,
-            x=self._pair(z, self.edge_updater),
+            x=self._pair(z),
             edge_attr=edge_attr,
             edge_bias=edge_bias,
             edge_id=graph.edge_id,

@@ -258,8 +258,7 @@ class TemperTransformerConv(AttentionLayer):
             None if edge_attr is None else self._split_heads(self.lin_edge(edge_attr))
         )
         edge_index = self._message_edges(graph)
-        size = self._pair(Sides(graph.num_src, graph.num_dst), self.propagate)
-        # edge_updater_type: (query: Tensor, key: Tensor, edge: OptTensor, edge_bias: OptTensor, edge_id: Tensor, head_seeds: OptTensor)  # noqa: E501
+        size = self._pair(Sides(graph.num_src, graph.num_dst))
         alpha = self.edge_updater(
             edge_index,
             query=query,
@@ -271,7 +270,6 @@ class TemperTransformerConv(AttentionLayer):
             size=size,
         )
         alpha = weigh(alpha, edge_weight).to(value.dtype)
-        # propagate_type: (value: Tensor, alpha: Tensor, edge: OptTensor)
         out = self.propagate(edge_index, value=value, alpha=alpha, edge=edge, size=size)
         return out, alpha
 
