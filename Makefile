@@ -10,9 +10,10 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-# Two test processes share two cores: one thread each.
-ONE_THREAD := OMP_NUM_THREADS=1
-PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n 2 -rs
+# Two test processes share two cores: one thread each. Programs that tests start find
+# modules compiled. Tests of a file stay together, and share what they set up.
+PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 \
+	--dist worksteal -rs
 
 .PHONY: demo test test-slow docs dist bench clean
 
