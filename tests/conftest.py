@@ -28,6 +28,13 @@ def python() -> Iterator[ProcessStarter]:
         yield starter
 
 
+@pytest.fixture(scope="session")
+def starter() -> Iterator[ProcessStarter]:
+    """Commands in processes of their own, in which all that they need is imported."""
+    with ProcessStarter() as started:
+        yield started
+
+
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
     """A running browser; tests that ask for it are skipped where there is none."""

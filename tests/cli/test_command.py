@@ -1,6 +1,5 @@
 """The command as a whole: help, version, and how it ends."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +9,7 @@ import pytest
 import tempergat
 from tempergat.cli import main
 from tests.cli.conftest import Command
+from tests.support.processes import ProcessStarter
 
 
 def test_version_is_the_packages(command: Command) -> None:
@@ -47,15 +47,10 @@ def test_a_closed_pipe_is_not_an_error(tmp_path: Path) -> None:
 
 
 def test_a_home_folder_that_cannot_be_written_causes_no_warning(
-    graph: Path, recipe: Path, tmp_path: Path
+    graph: Path, recipe: Path, tmp_path: Path, python: ProcessStarter
 ) -> None:
-    arguments = ["compare", graph, "--recipe", recipe, "--methods", "gat", "--quiet"]
-    ended = subprocess.run(
-        [sys.executable, "-m", "tempergat", *arguments],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env={**os.environ, "HOME": "/dev/null", "OMP_NUM_THREADS": "1"},
-        check=False,
-    )
+    code = "import os; os.environ['HOME'] = '/dev/null'\n"
+    code += "from tempergat.cli import main; main()"
+    arguments = ("compare", str(graph), "--recipe", str(recipe), "--methods", "gat")
+    ended = python.run(code, *arguments, "--quiet", cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (0, "")

@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -30,12 +29,6 @@ def graphs(tmp_path: Path) -> list[Path]:
     return [
         write_graph(tmp_path / f"{name}.npz", n) for name, n in (("a", 60), ("b", 70))
     ]
-
-
-@pytest.fixture(scope="module")
-def starter() -> Iterator[ProcessStarter]:
-    with ProcessStarter() as started:
-        yield started
 
 
 def runs_of(out: Path) -> list[Run]:

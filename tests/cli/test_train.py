@@ -3,11 +3,8 @@
 import builtins
 import csv
 import json
-import os
 import re
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +14,7 @@ import torch
 from torch_geometric.data import Data
 
 from tests.cli.conftest import Command
+from tests.support.processes import ProcessStarter
 from tests.support.tiny_graph import write_graph, write_graph_of_splits, write_recipe
 
 CHECKPOINT = Path("tempergat-out/graph-temp_gated-seed3/checkpoint.safetensors")
@@ -88,25 +86,15 @@ def test_a_run_that_exceeds_memory_ends_in_one_line_and_status_one(
 
 
 def test_a_stopped_run_continues_to_the_same_checkpoint(
-    command: Command, tmp_path: Path, graph: Path
+    command: Command, starter: ProcessStarter, tmp_path: Path, graph: Path
 ) -> None:
     recipe = write_recipe(tmp_path / "long.yaml", epochs=120)
     arguments = ["train", str(graph), "--method", "gat", "--recipe", str(recipe)]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tempergat", *arguments, "--out", "stopped"],
-        cwd=tmp_path,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-    assert process.stderr is not None
-    for line in process.stderr:
-        if line.startswith("epoch 60 "):
-            process.send_signal(signal.SIGTERM)
-            break
-    _, err = process.communicate()
-    assert process.returncode == 128 + signal.SIGTERM
-    assert " -m tempergat train" in err
+    printed = tmp_path / "output.txt"
+    stopped = [*arguments, "--out", "stopped"]
+    status = starter.stop_at("epoch 60 ", signal.SIGTERM, stopped, printed)
+    assert status == 128 + signal.SIGTERM
+    assert f"tempergat {' '.join(stopped)}\n" in printed.read_text()
     assert command(*arguments, "--out", "stopped").status == 0
     assert command(*arguments, "--out", "whole").status == 0
     stopped, whole = (

@@ -5,7 +5,6 @@ import os
 import random
 import signal
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -19,12 +18,6 @@ from tests.support.tiny_graph import write_graph, write_recipe
 
 METHODS = 12
 SEEDS = 3
-
-
-@pytest.fixture(scope="module")
-def starter() -> Iterator[ProcessStarter]:
-    with ProcessStarter() as started:
-        yield started
 
 
 def _arguments(folder: Path, out: Path) -> list[str]:

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 from pathlib import Path
 from typing import Self
@@ -51,14 +52,50 @@ class ProcessStarter:
             stdout=subprocess.PIPE,
             text=True,
             env={**self._environment, "OMP_NUM_THREADS": "1"},
+            preexec_fn=restore_signals,
         )
         assert self._read() == "ready"
         return self
 
-    def start(self, arguments: list[str], output: Path) -> int:
-        """Start the command `tempergat`; returns the number of its process."""
-        code = "from tempergat.cli import main; main()"
+    def start(
+        self,
+        arguments: list[str],
+        output: Path,
+        code: str = "from tempergat.cli import main; main()",
+    ) -> int:
+        """Start a program, the command `tempergat` unless another is given.
+
+        Args:
+            arguments: What follows its name in `sys.argv`.
+            output: The file for all that it prints.
+            code: The program.
+
+        Returns:
+            The number of its process.
+        """
         return self._start(code, arguments, Path.cwd(), output, output)
+
+    def stop_at(
+        self, line: str, number: int, arguments: list[str], output: Path, *code: str
+    ) -> int:
+        """Start a program and send a signal once it has printed a line.
+
+        Args:
+            line: How the line begins.
+            number: The signal.
+            arguments: As of `start`, like what follows.
+
+        Returns:
+            Its exit status, as `wait` gives it.
+        """
+        output.write_text("")
+        process = self.start(arguments, output, *code)
+        while f"\n{line}" not in "\n" + output.read_text():
+            # Fails once the program has ended.
+            os.kill(process, 0)
+            time.sleep(0.01)
+        os.kill(process, number)
+        return self.wait()
 
     def run(
         self, code: str, *arguments: str, cwd: Path | None = None

@@ -1,8 +1,6 @@
 """`GraphClassifier` behaves as scikit-learn's own classifiers do."""
 
 import pickle
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +18,7 @@ from tempergat import GraphClassifier
 from tempergat.base import UserError
 from tempergat.data import Dataset, csbm
 from tempergat.training import load_recipe
+from tests.support.processes import ProcessStarter
 from tests.support.tiny_graph import write_recipe
 
 WORDS = np.array(["ape", "bee", "cow"])
@@ -180,7 +179,7 @@ def test_continuous_targets_and_unfitted_classifiers_are_refused_as_usual(
         classifier.fit([0, 1, 2], [0.5, 1.5, 0.25])
 
 
-def test_without_scikit_learn_everything_else_works() -> None:
+def test_without_scikit_learn_everything_else_works(python: ProcessStarter) -> None:
     code = (
         "import sys\n"
         "sys.modules['sklearn'] = None\n"
@@ -190,9 +189,7 @@ def test_without_scikit_learn_everything_else_works() -> None:
         "except UserError as error:\n"
         "    print(error)\n"
     )
-    ended = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False
-    )
+    ended = python.run(code)
     assert ended.stdout == (
         "GraphClassifier needs scikit-learn, which is not installed; install it with "
         "`pip install 'tempergat[sklearn]'`\n"

@@ -1,11 +1,10 @@
 """One run: checkpoints, continuing after a kill, predictions, trackers."""
 
 import hashlib
-import os
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from signal import SIGKILL
 from typing import Any
 from unittest.mock import Mock
 
@@ -23,7 +22,8 @@ from tempergat.training import (
 from tempergat.training.loop import COLUMNS
 from tempergat.training.single import checkpoint
 from tempergat.training.single.checkpoint import read, write
-from tests.support.interrupted_run import train
+from tests.support.interrupted_run import PROGRAM, train
+from tests.support.processes import ProcessStarter
 from tests.support.run_settings import CPU, config, small_graph, train_run
 
 ROOT = Path(__file__).parents[3]
@@ -37,35 +37,22 @@ def saved(tmp_path: Path) -> checkpoint.Checkpoint:
     return read(tmp_path / CHECKPOINT_NAME)
 
 
-def kill_at(folder: Path, epochs: int, epoch: int) -> None:
-    """Runs the run in another process and kills it as soon as the epoch is done."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.support.interrupted_run", folder, str(epochs)],
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-    assert process.stdout is not None
-    for line in process.stdout:
-        if int(line) >= epoch:
-            process.kill()
-            break
-    process.stdout.close()
-    assert process.wait() == -9
-
-
 def digest(folder: Path) -> str:
     return hashlib.sha256((folder / CHECKPOINT_NAME).read_bytes()).hexdigest()
 
 
-def test_a_killed_run_continues_to_bitwise_the_same_weights(tmp_path: Path) -> None:
+def test_a_killed_run_continues_to_bitwise_the_same_weights(
+    tmp_path: Path, starter: ProcessStarter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
     threads = torch.get_num_threads()
+    folder, printed = tmp_path / "killed", tmp_path / "epochs.txt"
     try:
-        train(tmp_path / "whole", 40, report=False)
-        for epoch in (3, 18):
-            kill_at(tmp_path / "killed", 40, epoch)
-        train(tmp_path / "killed", 40, report=False)
+        train(tmp_path / "whole")
+        for epoch in ("3", "18"):
+            status = starter.stop_at(epoch, SIGKILL, [str(folder)], printed, PROGRAM)
+            assert status == -SIGKILL
+        train(folder)
     finally:
         torch.set_num_threads(threads)
     whole = read(tmp_path / "whole" / CHECKPOINT_NAME)
