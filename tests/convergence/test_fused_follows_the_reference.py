@@ -14,14 +14,12 @@ LOSSES = [COLUMNS.index("loss"), COLUMNS.index("val_loss")]
 
 
 @pytest.mark.skipif(cpu.library.problem is not None, reason="no CPU kernels")
-@pytest.mark.parametrize(
-    "method", ["gat", "temp_gated", "gated_temp", "gatv2", "temp_gated_v2"]
-)
+@pytest.mark.parametrize("method", ["temp_gated", "gated_temp", "temp_gated_v2"])
 def test_the_losses_on_the_cpu_kernels_are_the_references(
     method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dataset = small_graph()
-    settings = config(method, feature_dropout=0.4, attention_dropout=0.5)
+    settings = config(method, epochs=20, feature_dropout=0.4, attention_dropout=0.5)
     graph, z = Graph(torch.tensor([[0], [1]]), 2), torch.zeros(2, 2, 8)
     curves = []
     for name in ("cpu", "reference"):

@@ -13,7 +13,7 @@ from tempergat.nn import TemperGATConv, TemperGATv2Conv
 
 PAIRS = {"gat": (GATConv, TemperGATConv), "gatv2": (GATv2Conv, TemperGATv2Conv)}
 NEW_KEYS = ("theta", "lin_gate")
-SEEDS = [0, 1, 2, *(pytest.param(s, marks=pytest.mark.slow) for s in range(3, 6))]
+SEEDS = [0, *(pytest.param(s, marks=pytest.mark.slow) for s in (1, 2))]
 
 
 @pytest.fixture(autouse=True, params=SEEDS)

@@ -38,8 +38,13 @@ def assert_steps_equal(ours, expected):
         assert torch.allclose(ours[1][name], gradient, atol=1e-5 * scale), name
 
 
-@pytest.mark.parametrize(("backbone", "gate"), COMBINATIONS)
-@pytest.mark.parametrize("edges", ["tensor", "graph", "edge_index"])
+@pytest.mark.parametrize(
+    ("backbone", "gate", "edges"),
+    [
+        *((*combination, "tensor") for combination in COMBINATIONS),
+        *itertools.product(LAYERS, ["post"], ["graph", "edge_index"]),
+    ],
+)
 def test_compiled_whole_forward_and_backward(backbone, gate, edges):
     torch._dynamo.reset()
     conv = LAYERS[backbone](5, 4, heads=2, gate=gate)
@@ -85,9 +90,9 @@ def test_compiled_with_features_of_both_sides(backbone):
     assert torch.allclose(compiled((X, y), EDGES), conv((X, y), EDGES), atol=1e-6)
 
 
-@pytest.mark.parametrize(("backbone", "gate"), COMBINATIONS)
-def test_exported_program_runs_on_other_edges(backbone, gate):
-    conv = LAYERS[backbone](5, 4, heads=2, gate=gate).eval()
+@pytest.mark.parametrize("backbone", LAYERS)
+def test_exported_program_runs_on_other_edges(backbone):
+    conv = LAYERS[backbone](5, 4, heads=2).eval()
     program = torch.export.export(conv, (X, EDGES))
     edges = torch.randint(0, 10, (2, 40))
     assert torch.allclose(program.module()(X, edges), conv(X, edges), atol=1e-6)

@@ -435,8 +435,7 @@ def test_explanations_stand_behind_about_so_that_the_picture_comes_first(
         assert explained.is_visible()
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1920])
+@pytest.mark.parametrize(("width", "theme"), [(390, "dark"), (1920, "light")])
 def test_the_page_fits_every_screen(
     width: int, theme: str, file: Path, chromium: Any
 ) -> None:

@@ -1,6 +1,7 @@
 """Settings are checked, frozen and named; recipes are found by name or path."""
 
 import json
+from itertools import cycle
 from pathlib import Path
 from typing import Any, get_args
 
@@ -153,8 +154,9 @@ def test_every_activation_trains(act: str) -> None:
     assert result.status == "done"
 
 
-@pytest.mark.parametrize("norm", get_args(Normalisation))
-@pytest.mark.parametrize("jk", ["last", "cat", "max"])
+@pytest.mark.parametrize(
+    ("norm", "jk"), [*zip(get_args(Normalisation), cycle(("last", "cat", "max")))]
+)
 def test_every_normalisation_and_way_to_jump_trains(norm: str, jk: str) -> None:
     settings = config("gated_v2", norm=norm, jk=jk, epochs=2)
     results = train_group(small_graph(), settings, [0, 1], torch.device("cpu"))
