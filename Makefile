@@ -45,7 +45,7 @@ bench: .venv/installed
 	$(BIN)/python -m benchmarks.seeds --device cpu
 	$(BIN)/python -m benchmarks.data_load
 
-.venv/installed: pyproject.toml constraints.txt $(wildcard CMakeLists.txt src/tempergat/ops/cpu/csrc/*)
+.venv/installed: pyproject.toml constraints.txt $(wildcard CMakeLists.txt src/tempergat/ops/cpu/csrc/* src/tempergat/ops/cpu/csrc/*/*)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "tempergat needs Python 3.11 or newer, found $$($(PYTHON) --version); set PYTHON=..."; exit 1; }
 	@echo "installing into .venv and compiling the CPU kernels: a few minutes"
 	$(PYTHON) -m venv .venv
