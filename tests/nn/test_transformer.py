@@ -98,6 +98,7 @@ def test_attention_weights_are_pygs():
     assert torch.equal(our_edges, edges)
     torch.testing.assert_close(ours_alpha, alpha)
     torch.testing.assert_close(out, theirs(X, EDGES))
+    assert ours._alpha is theirs._alpha is None
     adj_t = to_torch_csr_tensor(EDGES.unique(dim=1).flip(0), size=(9, 9))
     _, (matrix, alpha) = ours(X, adj_t, return_attention_weights=True)
     assert matrix.layout == adj_t.layout

@@ -26,8 +26,6 @@ T = TypeVar("T", covariant=True)
 Result = TypeVar("Result")
 # Features per node from which reading them costs more than to join the maps' weights.
 _WIDE = 512
-# Nodes from which two maps are one product on a GPU.
-_MANY = 8192
 
 
 class Sides(Generic[T]):
@@ -151,30 +149,6 @@ class NodeInputs:
         if lin in self._products:
             return _add_bias(self._products[lin], lin)
         return project(lin, self._x, self._mode)
-
-    def project_two(self, first: Linear, second: Linear) -> tuple[Tensor, Tensor]:
-        """The results of two maps.
-
-        On a GPU they are halves of one tensor's rows, which is then read at once, but
-        for few nodes, where to join the weights would take longer.
-        """
-        x = self._x
-        if (
-            not isinstance(x, Tensor)
-            or not x.is_cuda
-            or x.size(0) < _MANY
-            or self._products
-            or self._mode == "transformed"
-            or has_global_hooks()
-            or not (is_plain(first) and is_plain(second))
-        ):
-            return self.project(first), self.project(second)
-        bias = None
-        if first.bias is not None:
-            bias = torch.cat([first.bias, second.bias])
-        both = linear(x, torch.cat([first.weight, second.weight]), bias)
-        key, value = both.view(x.size(0), 2, -1).unbind(1)
-        return key, value
 
     def project_targets(self, lin: Linear) -> Tensor:
         """The result of a map for the nodes that are targets."""

@@ -56,6 +56,8 @@ class AttentionLayer(
 
     # The name of a registered attention.
     attention: str
+    # PyG's layers hold the weights of a call here while it runs; ours do not.
+    _alpha: Tensor | None = None
     # Shown by `repr` only where a layer differs from them.
     shown: ClassVar[dict[str, Any]] = {
         "concat": True,
@@ -150,6 +152,13 @@ class AttentionLayer(
     def reset_shared_parameters(self) -> None:
         """Draws the parameters that PyG's layer has too, in PyG's order."""
         super().reset_parameters()
+
+    @staticmethod
+    def _reset(*modules: Any) -> None:
+        """Draws the parameters of these modules; None for absent ones."""
+        for module in modules:
+            if module is not None:
+                module.reset_parameters()
 
     def reset_temperature_and_gate(self) -> None:
         """Sets theta and draws the gate."""

@@ -139,15 +139,12 @@ class TemperGATConv(AttentionLayer):
 
     def reset_shared_parameters(self) -> None:
         super().reset_shared_parameters()
-        for lin in (self.lin, self.lin_src, self.lin_dst, self.lin_edge, self.res):
-            if lin is not None:
-                lin.reset_parameters()
+        self._reset(self.lin, self.lin_src, self.lin_dst, self.lin_edge, self.res)
         glorot(self.att_src)
         glorot(self.att_dst)
         glorot(self.att_edge)
         zeros(self.bias)
-        if self.lin_beta is not None:
-            self.lin_beta.reset_parameters()
+        self._reset(self.lin_beta)
 
     def forward(
         self,

@@ -107,13 +107,10 @@ class TemperGATv2Conv(AttentionLayer):
 
     def reset_shared_parameters(self) -> None:
         super().reset_shared_parameters()
-        for lin in (self.lin_l, self.lin_r, self.lin_edge, self.res):
-            if lin is not None:
-                lin.reset_parameters()
+        self._reset(self.lin_l, self.lin_r, self.lin_edge, self.res)
         glorot(self.att)
         zeros(self.bias)
-        if self.lin_beta is not None:
-            self.lin_beta.reset_parameters()
+        self._reset(self.lin_beta)
 
     def forward(
         self,

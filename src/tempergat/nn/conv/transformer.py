@@ -138,13 +138,10 @@ class TemperTransformerConv(AttentionLayer):
 
     def reset_shared_parameters(self) -> None:
         super().reset_shared_parameters()
-        maps = (self.lin_key, self.lin_query, self.lin_value, self.lin_edge)
-        for lin in (*maps, self.lin_skip, self.lin_beta):
-            if lin is not None:
-                lin.reset_parameters()
+        self._reset(self.lin_key, self.lin_query, self.lin_value, self.lin_edge)
+        self._reset(self.lin_skip, self.lin_beta)
         if self.qk_norm:
-            self.norm_query.reset_parameters()
-            self.norm_key.reset_parameters()
+            self._reset(self.norm_query, self.norm_key)
 
     def forward(
         self,
@@ -205,7 +202,8 @@ class TemperTransformerConv(AttentionLayer):
                 "the queries need the target nodes' features, but x is (x_src, None); "
                 "pass both"
             )
-        key, value = inputs.src.project_two(self.lin_key, self.lin_value)
+        key = inputs.src.project(self.lin_key)
+        value = inputs.src.project(self.lin_value)
         query = inputs.dst.project_targets(self.lin_query)
         if self.qk_norm:
             key = self._normalize(self.norm_key, key)
