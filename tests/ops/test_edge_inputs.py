@@ -139,15 +139,24 @@ def test_kernels_have_the_weights_biases_and_gradients_of_the_reference(
         compare(kind, GRAPHS[graph](), HEADS, CHANNELS, dtype, options, "cpu")
 
 
+OF_COPIES = [
+    Settings(edge=True, dropout=0.4, weights=True),
+    Settings(edge_width=3, theta="layer"),
+    Settings(edge_weight=True, edge_bias=True, edge_width=3, theta="head"),
+]
+
+
 @pytest.mark.parametrize("shared", [True, False], ids=["shared", "own"])
+@pytest.mark.parametrize("options", OF_COPIES, ids=str)
 @pytest.mark.parametrize("graph", ["random", "hub", "bipartite", "empty_rows"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_copies_of_a_graph_are_served_by_the_kernels(
-    kind: str, graph: str, shared: bool
+    kind: str, graph: str, options: Settings, shared: bool
 ) -> None:
-    options = Settings(edge=True, dropout=0.4, weights=True, shared_edges=shared)
+    options = options._replace(shared_edges=shared)
     many = GRAPHS[graph]().repeat(COPIES)
-    compare(kind, many, HEADS, CHANNELS, torch.float32, options, "cpu")
+    for dtype in (torch.float32, torch.bfloat16):
+        compare(kind, many, HEADS, CHANNELS, dtype, options, "cpu")
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -180,22 +180,23 @@ def test_weights_are_dropped_exactly_where_the_random_bits_say(kind: str) -> Non
     assert torch.equal(weights != 0, keep_mask(seed, graph.edge_id[:, None], 0.5))
 
 
-def _big_call(kind: str) -> Callable[[], dict[str, torch.Tensor]]:
+def _big_call(kind: str, copies: int = 1) -> Callable[[], dict[str, torch.Tensor]]:
     # Enough work for many chunks.
     edge_index = torch.randint(400, (2, 6000))
-    graph = Graph(edge_index, 400, self_loops=True)
+    graph = Graph(edge_index, 400, self_loops=True).repeat(copies)
     options = Settings(edge=True, edge_width=3, dropout=0.3, weights=True)
     inputs = make_inputs(kind, graph, 4, 64, torch.float32, options)
-    incoming = (torch.randn(400, 4, 64), torch.randn(graph.src.numel(), 4))
+    incoming = (torch.randn(copies * 400, 4, 64), torch.randn(graph.src.numel(), 4))
     seed = torch.arange(4)
 
     call = by_kernel(kind, weights=True)
     return lambda: results(kind, call, graph, inputs, options, seed, incoming)
 
 
+@pytest.mark.parametrize("copies", [1, 4])
 @pytest.mark.parametrize("kind", KINDS)
-def test_results_do_not_depend_on_the_number_of_threads(kind: str) -> None:
-    before, call = torch.get_num_threads(), _big_call(kind)
+def test_results_do_not_depend_on_the_number_of_threads(kind: str, copies: int) -> None:
+    before, call = torch.get_num_threads(), _big_call(kind, copies)
     try:
         found = []
         for threads in (1, 2, 5):

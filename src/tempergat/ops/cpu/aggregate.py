@@ -3,7 +3,6 @@
 from torch import Tensor
 
 from tempergat.ops.calls import working_dtype
-from tempergat.ops.cpu import library
 from tempergat.ops.cpu.call import KernelCall
 from tempergat.ops.graph import Rows
 
@@ -29,5 +28,5 @@ def run(
     out = x.new_empty(rows.pointer.size(0) - 1, *x.shape[1:])
     kernel.add_features(out=out)
     kernel.add_dense(weights=values.to(working_dtype(x.dtype)))
-    library.library.run("aggregate", kernel.values)
+    kernel.run("aggregate")
     return out

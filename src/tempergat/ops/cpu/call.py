@@ -9,11 +9,15 @@ from torch import Tensor
 
 from tempergat.ops.calls import Backward, Forward, working_dtype
 from tempergat.ops.cpu import library
-from tempergat.ops.cpu.library import CALL_LENGTH, PLACE, STORAGE
+from tempergat.ops.cpu.library import CALL_LENGTH, FEATURES, PLACE, STORAGE
 from tempergat.ops.graph import Rows
 from tempergat.ops.random import drop_threshold
 
 _NO_ROWS = (0,) * 5
+# What is the same for all copies of a graph.
+_PARAMETERS = {"att", "att_dst", "theta", "edge_map"}
+# What has the edges of all copies, or of one where it is the same for all.
+_OF_EDGES = {"edge", "edge_score", "edge_x", "edge_weight", "edge_bias"}
 
 
 class KernelCall:
@@ -26,6 +30,8 @@ class KernelCall:
         negative_slope: LeakyReLU's slope below zero.
         dropout: Rate of dropout on the weights.
         dropout_seed: One seed per head, needed when ``dropout`` > 0, [H].
+        copies: How often the graph stands side by side with itself. Tensors of nodes
+            have one copy after the other.
     """
 
     def __init__(
@@ -36,9 +42,12 @@ class KernelCall:
         negative_slope: float = 0.0,
         dropout: float = 0.0,
         dropout_seed: Tensor | None = None,
+        copies: int = 1,
     ) -> None:
         self.z = z
-        self.tensors: list[Tensor] = []
+        self.copies = copies
+        self.num_edges = by_target[1].size(0)
+        self.tensors: dict[str, Tensor] = {}
         # The first fields of the structure, in its order.
         first: list[Any] = [
             STORAGE[z.dtype],
@@ -59,6 +68,9 @@ class KernelCall:
             if dropout_seed is None:
                 raise ValueError("dropout > 0 needs dropout_seed, one int64 per head")
             self.values[PLACE["drop_threshold"]] = drop_threshold(dropout)
+            if copies > 1:
+                # The number of a copy changes the upper halves of its seeds.
+                dropout_seed = dropout_seed ^ (torch.arange(copies).view(-1, 1) << 32)
             self.add_dense(dropout_seed=dropout_seed)
         self.add_features(z_src=z)
 
@@ -73,7 +85,7 @@ class KernelCall:
             if stride[1] != channels or stride[2] != 1:
                 tensor = tensor.contiguous()
                 stride = tensor.stride()
-            self.tensors.append(tensor)
+            self.tensors[name] = tensor
             place = PLACE[name]
             self.values[place : place + 3] = tensor.data_ptr(), rows, stride[0]
 
@@ -83,7 +95,7 @@ class KernelCall:
             if tensor is None:
                 continue
             tensor = tensor.contiguous()
-            self.tensors.append(tensor)
+            self.tensors[name] = tensor
             self.values[PLACE[name]] = tensor.data_ptr()
 
     def add_edge_map(self, edge_x: Tensor | None, edge_map: Tensor | None) -> None:
@@ -98,11 +110,8 @@ class KernelCall:
         edge_weight, edge_bias = call.saved.inputs[-2:]
         if edge_weight is None and edge_bias is None:
             return None, None
-        # A padded edge has gradient 0.
         dedge_weight, dedge_bias = (
-            torch.zeros_like(x, memory_format=torch.contiguous_format)
-            if x is not None and wanted
-            else None
+            self.new_edges(x) if x is not None and wanted else None
             for x, wanted in zip(
                 (edge_weight, edge_bias), call.wanted[-2:], strict=True
             )
@@ -111,13 +120,43 @@ class KernelCall:
         self.add_dense(dedge_weight=dedge_weight, dedge_bias=dedge_bias)
         return dedge_weight, dedge_bias
 
-    def add_records(self, rows: Rows, size: int) -> None:
+    def new_edges(self, x: Tensor) -> Tensor:
+        """Memory for the gradient of a tensor of edges; that of a padded edge is 0."""
+        return x.new_zeros((self.copies * self.num_edges, *x.shape[1:]))
+
+    def new_parameter(self, x: Tensor) -> Tensor:
+        """Memory for the gradient of what copies share: one of each, for `totals`."""
+        return x.new_empty(x.shape if self.copies == 1 else (self.copies, *x.shape))
+
+    def totals(self, *gradients: Tensor | None) -> tuple[Any, ...]:
+        """The sums of such gradients over the copies."""
+        if self.copies == 1:
+            return gradients
+        return tuple(None if x is None else x.sum(0) for x in gradients)
+
+    def add_records(self, size: int) -> None:
         """What a pass of backward leaves to the next, ``size`` bytes per edge."""
-        count, stride = rows.other.size(0), (size + 7) // 8 * 8
-        tensor = torch.empty(count * stride, dtype=torch.uint8)
-        self.tensors.append(tensor)
+        count, stride = self.copies * self.num_edges, (size + 7) // 8 * 8
+        tensor = torch.empty((count, stride), dtype=torch.uint8)
+        self.tensors["records"] = tensor
         place = PLACE["records"]
         self.values[place : place + 3] = tensor.data_ptr(), count, stride
+
+    def run(self, kernel: str) -> None:
+        """Runs a kernel."""
+        if self.copies == 1:
+            library.library.run(kernel, self.values)
+            return
+        steps = [0] * CALL_LENGTH
+        for name, tensor in self.tensors.items():
+            one = name in _OF_EDGES and tensor.size(0) == self.num_edges
+            if one or name in _PARAMETERS:
+                continue
+            place, rows = PLACE[name], tensor.size(0) // self.copies
+            steps[place] = rows * tensor.stride(0) * tensor.element_size()
+            if name in FEATURES:
+                self.values[place + 1] = rows
+        library.library.run(kernel, self.values, self.copies, steps)
 
     def run_forward(
         self, kernel: str, forward: Forward
@@ -127,20 +166,20 @@ class KernelCall:
         The weights are None where none are wanted.
         """
         _, heads, channels = self.z.shape
-        targets = forward.by_target[0].size(0) - 1
+        targets = self.copies * (forward.by_target[0].size(0) - 1)
         work = working_dtype(self.z.dtype)
         out = self.z.new_empty((targets, heads, channels))
         lse = self.z.new_empty((targets, heads), dtype=work)
         weights = None
         if forward.weights:
             # A padded edge has weight 0.
-            edges = forward.by_target.other.size(0)
+            edges = self.copies * self.num_edges
             weights = self.z.new_zeros((edges, heads), dtype=work)
         edge_weight, edge_bias = forward.inputs[-2:]
         dense = {"edge_weight": edge_weight, "edge_bias": edge_bias}
         self.add_features(out=out)
         self.add_dense(lse=lse, weights=weights, **dense)
-        library.library.run(kernel, self.values)
+        self.run(kernel)
         return out, lse, weights
 
 

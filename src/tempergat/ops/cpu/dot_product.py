@@ -1,25 +1,21 @@
 """Attention by dot products by the C++ kernels; the mathematics is in ops/README.md."""
 
-from torch import Tensor, empty_like
+from torch import Tensor
 
 from tempergat.ops.calls import Backward, Forward, working_dtype
-from tempergat.ops.cpu import library
 from tempergat.ops.cpu.call import KernelCall
-from tempergat.ops.cpu.copies import each_copy
 from tempergat.ops.cpu.library import PLACE
 from tempergat.ops.edge_maps import add_push, outer, pull_back
 
 
-@each_copy("dot_product")
 def forward(call: Forward) -> tuple[Tensor | None, ...]:
     """Output [T, H, C], log-sum-exp [T, H], weights [E, H], sums of features [T, H, D].
 
     The sums have no columns without edge features.
     """
     value, _, query, _, edge_map, *_ = call.inputs
-    kernel = KernelCall(
-        value, call.by_target, None, 0.0, call.dropout, call.dropout_seed
-    )
+    edges, dropout = (call.by_target, None), (call.dropout, call.dropout_seed)
+    kernel = KernelCall(value, *edges, 0.0, *dropout, call.copies)
     _add_inputs(kernel, call.inputs, *call.settings)
     width = 0 if edge_map is None else edge_map.size(2)
     work = working_dtype(value.dtype)
@@ -31,36 +27,36 @@ def forward(call: Forward) -> tuple[Tensor | None, ...]:
     return out, lse, weights, edge_sum
 
 
-@each_copy("dot_product")
 def backward(call: Backward) -> tuple[Tensor | None, ...]:
     """The gradients of all inputs; None where they are absent or not wanted."""
     saved = call.saved
     value, key, query, edge_x, edge_map, temperature, *_ = saved.inputs
     edges = (saved.by_target, saved.by_source)
-    kernel = KernelCall(value, *edges, 0.0, call.dropout, saved.dropout_seed)
+    dropout = (call.dropout, saved.dropout_seed)
+    kernel = KernelCall(value, *edges, 0.0, *dropout, call.copies)
     _add_inputs(kernel, saved.inputs, *call.settings)
     dvalue, dkey, dquery = (x.new_empty(x.shape) for x in (value, key, query))
     kernel.add_features(dout=call.dout, dz_src=dvalue, dkey=dkey, dz_dst=dquery)
     kernel.add_dense(lse=saved.lse, dweights=call.dweights)
     dedge_x = dedge_map = dpulled = dtemperature = None
     if temperature is not None and call.wanted[5]:
-        dtemperature = empty_like(temperature)
+        dtemperature = kernel.new_parameter(temperature)
         kernel.add_dense(dtheta=dtemperature)
     if edge_x is not None and edge_map is not None:
         dpulled = edge_map.new_empty((*query.shape[:2], edge_map.size(2)))
         pulled_dout = pull_back(call.dout, edge_map)
         kernel.add_dense(pulled_dout=pulled_dout, dpulled_query=dpulled)
         if call.wanted[3]:
-            # A padded edge has gradient 0.
-            dedge_x = edge_x.new_zeros(edge_x.shape)
+            dedge_x = kernel.new_edges(edge_x)
             kernel.add_dense(dedge_x=dedge_x)
     edge_gradients = kernel.add_edge_gradients(call)
     # Two numbers per head.
-    kernel.add_records(saved.by_target, 2 * value.size(1) * saved.lse.element_size())
-    library.library.run("dot_product_backward", kernel.values)
+    kernel.add_records(2 * value.size(1) * saved.lse.element_size())
+    kernel.run("dot_product_backward")
     if edge_map is not None and dpulled is not None:
         add_push(dquery, dpulled, edge_map)
         dedge_map = outer(query, dpulled) + outer(call.dout, *saved.state)
+    (dtemperature,) = kernel.totals(dtemperature)
     own = (dvalue, dkey, dquery, dedge_x, dedge_map, dtemperature)
     return *own, *edge_gradients
 

@@ -1,44 +1,43 @@
 """GAT's attention by the C++ kernels; the mathematics is in ops/README.md."""
 
-from torch import Tensor, empty_like
+from torch import Tensor
 
 from tempergat.ops.calls import Backward, Forward
-from tempergat.ops.cpu import library
 from tempergat.ops.cpu.call import KernelCall
-from tempergat.ops.cpu.copies import each_copy
 from tempergat.ops.cpu.library import PLACE
 from tempergat.ops.reference import EPSILON
 
 
-@each_copy("gat")
 def forward(call: Forward) -> tuple[Tensor | None, ...]:
     """Output [T, H, C], log-sum-exp [T, H], weights [E, H] and the nodes' scores."""
     z, att_src, att_dst, z_dst, edge_score, theta, *_ = call.inputs
     (slope,) = call.settings
     edges, dropout = (call.by_target, None), (call.dropout, call.dropout_seed)
-    kernel = KernelCall(z, *edges, slope, *dropout)
+    kernel = KernelCall(z, *edges, slope, *dropout, call.copies)
     rows, heads = z.size(0), z.size(1)
+    targets = call.copies * (call.by_target[0].size(0) - 1)
     score_src = att_src.new_empty((rows, heads))
-    score_dst = att_src.new_empty((call.by_target[0].size(0) - 1, heads))
+    score_dst = att_src.new_empty((targets, heads))
     _add_scores(kernel, att_src, att_dst, z_dst, theta, score_src, score_dst)
     kernel.add_dense(edge_score=edge_score)
     return *kernel.run_forward("gat_forward", call), score_src, score_dst
 
 
-@each_copy("gat")
 def backward(call: Backward) -> tuple[Tensor | None, ...]:
     """The gradients of all inputs; None where they are absent."""
     saved = call.saved
     z, att_src, att_dst, z_dst, edge_score, theta, *_ = saved.inputs
     (slope,) = call.settings
     edges = (saved.by_target, saved.by_source)
-    kernel = KernelCall(z, *edges, slope, call.dropout, saved.dropout_seed)
+    dropout = (call.dropout, saved.dropout_seed)
+    kernel = KernelCall(z, *edges, slope, *dropout, call.copies)
     _add_scores(kernel, att_src, att_dst, z_dst, theta, *saved.state)
     kernel.add_features(dout=call.dout)
     kernel.add_dense(edge_score=edge_score, lse=saved.lse, dweights=call.dweights)
-    dz, datt_src = z.new_empty(z.shape), att_src.new_empty(att_src.shape)
-    datt_dst = None if att_dst is None else att_src.new_empty(att_src.shape)
-    dtheta = None if theta is None else empty_like(theta)
+    dz, datt_src = z.new_empty(z.shape), kernel.new_parameter(att_src)
+    datt_dst, dtheta = (
+        None if x is None else kernel.new_parameter(x) for x in (att_dst, theta)
+    )
     kernel.add_features(dz_src=dz)
     kernel.add_dense(datt=datt_src, datt_dst=datt_dst, dtheta=dtheta)
     dz_dst = dedge_score = None
@@ -46,13 +45,13 @@ def backward(call: Backward) -> tuple[Tensor | None, ...]:
         dz_dst = z_dst.new_zeros(z_dst.shape)
         kernel.add_features(dz_dst=dz_dst)
     if edge_score is not None:
-        # A padded edge has gradient 0.
-        dedge_score = edge_score.new_zeros(edge_score.shape)
+        dedge_score = kernel.new_edges(edge_score)
         kernel.add_dense(dedge_score=dedge_score)
     edge_gradients = kernel.add_edge_gradients(call)
     # Two numbers per head.
-    kernel.add_records(saved.by_target, 2 * z.size(1) * att_src.element_size())
-    library.library.run("gat_backward", kernel.values)
+    kernel.add_records(2 * z.size(1) * att_src.element_size())
+    kernel.run("gat_backward")
+    datt_src, datt_dst, dtheta = kernel.totals(datt_src, datt_dst, dtheta)
     return dz, datt_src, datt_dst, dz_dst, dedge_score, dtheta, *edge_gradients
 
 

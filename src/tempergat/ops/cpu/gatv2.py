@@ -5,13 +5,10 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from tempergat.ops.calls import Backward, Forward
-from tempergat.ops.cpu import library
 from tempergat.ops.cpu.call import KernelCall
-from tempergat.ops.cpu.copies import each_copy
 from tempergat.ops.reference import EPSILON
 
 
-@each_copy("gatv2")
 def forward(call: Forward) -> tuple[Tensor | None, ...]:
     """Output [T, H, C], log-sum-exp [T, H] and weights [E, H]."""
     z_src, z_dst, att, edge, edge_x, edge_map, theta, *_ = call.inputs
@@ -19,14 +16,13 @@ def forward(call: Forward) -> tuple[Tensor | None, ...]:
         att = att / _temperature(theta)
     (slope,) = call.settings
     edges, dropout = (call.by_target, None), (call.dropout, call.dropout_seed)
-    kernel = KernelCall(z_src, *edges, slope, *dropout)
+    kernel = KernelCall(z_src, *edges, slope, *dropout, call.copies)
     kernel.add_features(z_dst=z_dst, edge=edge)
     kernel.add_dense(att=att)
     kernel.add_edge_map(edge_x, edge_map)
     return kernel.run_forward("gatv2_forward", call)
 
 
-@each_copy("gatv2")
 def backward(call: Backward) -> tuple[Tensor | None, ...]:
     """The gradients of all inputs; None where they are absent."""
     saved = call.saved
@@ -36,29 +32,29 @@ def backward(call: Backward) -> tuple[Tensor | None, ...]:
         att = att / temperature
     (slope,) = call.settings
     edges = (saved.by_target, saved.by_source)
-    kernel = KernelCall(z_src, *edges, slope, call.dropout, saved.dropout_seed)
+    dropout = (call.dropout, saved.dropout_seed)
+    kernel = KernelCall(z_src, *edges, slope, *dropout, call.copies)
     kernel.add_features(z_dst=z_dst, edge=edge, dout=call.dout)
     kernel.add_dense(att=att, lse=saved.lse, dweights=call.dweights)
     heads, channels = att.shape
     dz_src, dz_dst = z_src.new_empty(z_src.shape), z_dst.new_empty(z_dst.shape)
-    datt = att.new_empty(att.shape)
+    datt = kernel.new_parameter(att)
     kernel.add_features(dz_src=dz_src, dz_dst=dz_dst)
     kernel.add_dense(datt=datt)
     dedge = dedge_x = dedge_map = dtheta = None
     if edge is not None:
-        # A padded edge has gradient 0.
-        dedge = edge.new_zeros(edge.shape)
+        dedge = kernel.new_edges(edge)
         kernel.add_features(dedge=dedge)
     if edge_x is not None:
-        dedge_x = edge_x.new_zeros(edge_x.shape)
-        dedge_map = att.new_empty(edge_map.shape)
+        dedge_x, dedge_map = kernel.new_edges(edge_x), kernel.new_parameter(edge_map)
         kernel.add_edge_map(edge_x, edge_map)
         kernel.add_dense(dedge_x=dedge_x, dedge_map=dedge_map)
     edge_gradients = kernel.add_edge_gradients(call)
     # Two numbers per head, one bit per channel.
     size = heads * (2 * att.element_size() + (channels + 7) // 8)
-    kernel.add_records(saved.by_target, size)
-    library.library.run("gatv2_backward", kernel.values)
+    kernel.add_records(size)
+    kernel.run("gatv2_backward")
+    datt, dedge_map = kernel.totals(datt, dedge_map)
     if theta is not None and temperature is not None:
         datt, dtheta = _divide_backward(datt, att, theta, temperature)
     own = (dz_src, dz_dst, datt, dedge, dedge_x, dedge_map, dtheta)

@@ -15,7 +15,7 @@ import ctypes.util
 import itertools
 import os
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from torch import Tensor
 from tempergat.ops.random import drop_threshold, keep_scale
 
 # Raised together with kInterfaceVersion in csrc/call.h.
-INTERFACE_VERSION = 9
+INTERFACE_VERSION = 10
 ISAS = ("generic", "avx2", "avx512")
 KERNELS = (
     "gat_forward",
@@ -105,6 +105,8 @@ _PARTS: dict[str, tuple[str, ...]] = {
     "edge_sum": (),
     "records": _FEATURES,
 }
+# The names of matrices of feature rows.
+FEATURES = {name for name, parts in _PARTS.items() if parts is _FEATURES}
 _REALS = ("negative_slope", "dropout", "epsilon", "scale")
 
 _lengths = [max(1, len(parts)) for parts in _PARTS.values()]
@@ -162,9 +164,11 @@ class Library:
                 "library.py and csrc/call.h differ"
             )
         self.isa = self.best_isa = _bind(self._functions, "best_isa")()
+        pointer, number, real = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
         for name in KERNELS:
             self._kernels[name] = _bind(self._functions, name, ctypes.c_char_p)
-        pointer, number, real = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
+        call = ctypes.c_char_p
+        _bind(self._functions, "run_copies", pointer, call, number, call)
         words = (pointer, number, pointer, *[number] * 4, real, number, pointer)
         for name in DROPOUT_TYPES.values():
             _bind(self._functions, name, *words)
@@ -185,14 +189,28 @@ class Library:
         """
         return 1 if self.forked else torch.get_num_threads()
 
-    def run(self, name: str, values: list[Any]) -> None:
+    def run(
+        self,
+        name: str,
+        values: list[Any],
+        copies: int = 1,
+        steps: Sequence[int] = (),
+    ) -> None:
         """Runs one kernel.
 
         Args:
             name: The kernel.
             values: The fields of a call, in the order of the structure.
+            copies: On so many copies of the graph.
+            steps: What is added to each field from copy to copy, if there are several.
         """
-        status = self._kernels[name](_packer.pack(*values))
+        kernel, call = self._kernels[name], _packer.pack(*values)
+        if copies == 1:
+            status = kernel(call)
+        else:
+            address = ctypes.cast(kernel, ctypes.c_void_p)  # type: ignore[arg-type]
+            packed = struct.pack(f"={CALL_LENGTH}q", *steps)
+            status = self._functions.tempergat_run_copies(address, call, copies, packed)
         if status:
             check(name, status)
 

@@ -103,6 +103,32 @@ TEMPERGAT_EXPORT int64_t tempergat_call_size() { return sizeof(tempergat::Call);
 // The best instruction set of this machine, as Call::isa; a call may name a lesser one.
 TEMPERGAT_EXPORT int64_t tempergat_best_isa() { return tempergat::best_isa(); }
 
+// Runs a kernel on copies of a graph. From copy to copy each field of the call, all of
+// which have 8 bytes, grows by its step.
+TEMPERGAT_EXPORT int64_t tempergat_run_copies(int64_t (*kernel)(const tempergat::Call*),
+                                              const tempergat::Call* call,
+                                              int64_t copies, const int64_t* steps) {
+  constexpr int64_t fields = sizeof(tempergat::Call) / 8;
+  // Threads take copies, unless these are so few that some would wait.
+  const int64_t threads = copies >= 2 * call->threads ? call->threads : 1;
+  int64_t status = tempergat::kDone;
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(int(threads)) schedule(dynamic, 1) \
+    reduction(max : status)
+#endif
+  for (int64_t copy = 0; copy < copies; ++copy) {
+    int64_t values[fields];
+    tempergat::Call own;
+    __builtin_memcpy(values, call, sizeof own);
+    for (int64_t k = 0; k < fields; ++k) values[k] += copy * steps[k];
+    __builtin_memcpy(&own, values, sizeof own);
+    if (threads > 1) own.threads = 1;
+    const int64_t done = kernel(&own);
+    status = done > status ? done : status;
+  }
+  return status;
+}
+
 // See dropout.h; x has one set of elements for all seeds or one for each.
 #define TEMPERGAT_DROPOUT(name, Real)                                                \
   TEMPERGAT_EXPORT int64_t tempergat_##name(                                         \
