@@ -3,9 +3,11 @@
 A fuzzer is a slow test that calls `fuzz` with a function. That function gets a seeded
 generator, makes one input from it, and gives it to `run_command` or `run_callable`,
 which raise `Failed` for anything but success or a proper refusal. `fuzz` tries all
-inputs before it reports the failures, each with its seed. To repeat one of them:
+inputs before it reports the failures, each with its seed. To repeat one of them, and to
+try more of them than the tests do:
 
     FUZZ_SEED=17 python -m pytest tests/fuzz/test_yaml.py -m slow
+    FUZZ_COUNT=10000 python -m pytest tests/fuzz/test_yaml.py -m slow
 """
 
 import io
@@ -64,12 +66,13 @@ def fuzz(
     """Makes and tries inputs; reports all that fail, with their seeds.
 
     Args:
-        count: How many inputs.
+        count: How many inputs, unless FUZZ_COUNT says it.
         attempt: Makes an input with a generator and tries it; returns whether it was
             accepted.
         more_than: More inputs than this must be accepted, and as many refused.
     """
     chosen = os.environ.get("FUZZ_SEED")
+    count = int(os.environ.get("FUZZ_COUNT", count))
     seeds = range(count) if chosen is None else [int(chosen)]
     tally: Counter[bool] = Counter()
     failures = []

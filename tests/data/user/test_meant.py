@@ -314,8 +314,8 @@ COUNTS = [row * row % 211 for row in range(600)]
 many("counts", COUNTS, "like a count or an age.*, or insist .* with --many-classes")
 many("counts that are classes", COUNTS, many_classes=True)
 many("ages", [20 + 7 * row % 41 for row in range(60)], "like a count or an age")
-many("days", [f"2020-01-{row % 28 + 1:02}" for row in range(40)], "of 28 classes")
-many("names", [f"person {row}" for row in range(80)], "of 80 classes")
+many("days", [f"2020-01-{row % 28 + 1:02}" for row in range(60)], "of 28 classes")
+many("names", [f"person {row}" for row in range(80)], "has a label of its own")
 
 
 # Splits.

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from tempergat import ReadOptions, UserError
 from tempergat.data import Dataset, as_dataset
-from tempergat.data.user.report import check_graph
+from tempergat.data.user.report import Finding, check_graph
 
 COUNT = 24
 
@@ -74,6 +74,58 @@ def test_a_check_collects_all_problems_and_ends_with_a_command(tmp_path: Path) -
     assert {"problem", "compare", "command"}.isdisjoint(f.subject for f in settled)
     values = {finding.subject: finding.value for finding in settled}
     assert values["edges"] == COUNT
+
+
+def test_a_column_of_words_is_offered_as_the_label_where_none_is_called_so(
+    tmp_path: Path,
+) -> None:
+    findings = check_graph(write(tmp_path / "g"))
+    problems = [each.value for each in findings if each.subject == "problem"]
+    assert any("has no column label, only" in problem for problem in problems)
+    assert not any("rating is" in problem for problem in problems)
+    words = shlex.split(findings[-1].value)
+    assert words[words.index("--label") + 1] == "rating"
+    assert words[words.index("--one-hot") + 1] == "listed,region"
+    assert Finding("classes", 3) in findings
+
+
+def test_gaps_and_words_of_edges_are_collected_and_filled(tmp_path: Path) -> None:
+    folder = write(tmp_path / "g")
+    table = folder / "edges.csv"
+    table.write_text(table.read_text().replace(",2.0,", ",,"))
+    columns = ("volume", "kind")
+    findings = check_graph(folder, ReadOptions(label="rating", edge_features=columns))
+    problems = [each.value for each in findings if each.subject == "problem"]
+    assert any("kind is 'x', which is not a number" in line for line in problems)
+    words = shlex.split(findings[-1].value)
+    assert words[words.index("--one-hot") + 1] == "listed,region,kind"
+    options = {"one_hot": ("listed", "region", "kind"), "edge_features": columns}
+    graph = read(folder, fill="flag", directed=True, **options)
+    names = ("volume", "volume is missing", "kind=x", "kind=y")
+    assert graph.edge_feature_names == names
+    by_edge = {
+        tuple(e): row
+        for e, row in zip(
+            graph.data.edge_index.T.tolist(), graph.data.edge_attr.tolist(), strict=True
+        )
+    }
+    # The median of the other volumes.
+    assert by_edge[8, 41 % COUNT][:2] == [3.0, 1.0]
+    assert by_edge[7, 36 % COUNT][:2] == [1.75, 0.0]
+    # A model fills gaps of another graph as in the one that it was trained on.
+    table.write_text(
+        table.read_text().replace(",1.75,", ",,").replace(",2.25,", ",99,")
+    )
+    again = as_dataset(folder, options=graph.read_options)
+    assert again.edge_feature_names == names
+    assert [3.0, 1.0] in again.data.edge_attr[:, :2].tolist()
+
+
+def test_words_beside_gaps_that_are_filled_are_encoded(tmp_path: Path) -> None:
+    options = ReadOptions(label="rating", fill="median", drop=("name",))
+    words = shlex.split(check_graph(write(tmp_path / "g"), options)[-1].value)
+    assert words[words.index("--one-hot") + 1] == "listed,region"
+    assert words[words.index("--drop") + 1] == "name"
 
 
 def test_a_problem_that_no_option_settles_is_listed_with_the_others(

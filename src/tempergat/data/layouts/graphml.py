@@ -55,7 +55,8 @@ def read_graphml(
             ends = [name_of.get(node, node) for node in edge_table.columns[end]]
             edge_table.columns[end] = np.array(ends, dtype=object)
     nodes = read_nodes(iter([node_table]), (), named, problems, labelled)
-    graph = join_tables(nodes, iter([edge_table]), {}, named, labelled)
+    pieces = iter([edge_table])
+    graph = join_tables(nodes, pieces, {}, named, problems, labelled)
     notes = (
         f"{path}: the attribute {name} is not read, because {name} is part of GraphML "
         "itself; rename it to use it"

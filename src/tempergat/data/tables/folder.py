@@ -1,6 +1,6 @@
 """Reads a folder of tables into a PyG graph."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -26,13 +26,13 @@ from tempergat.data.tables.table import (
     as_known_text,
     as_numbers,
     as_text,
+    fill_gaps,
 )
 from tempergat.data.user.edges import with_edge_columns
 from tempergat.data.user.labels import classes_of_texts, known_labels
 from tempergat.data.user.options import (
     Problems,
     ReadOptions,
-    in_python,
     missing_words,
 )
 from tempergat.data.user.user_graph import UserGraph
@@ -79,7 +79,8 @@ def read_tables(
     ends = [(edge_table, side) for side in (0, 1)]
     nodes = read_nodes(iter_tables(node_table), ends, options, problems, labelled)
     split = split_tables(folder, options, labelled)
-    graph = join_tables(nodes, iter_tables(edge_table), split, options, labelled)
+    pieces = iter_tables(edge_table)
+    graph = join_tables(nodes, pieces, split, options, problems, labelled)
     read = (node_table, edge_table, *split.values())
     return graph.not_reading(unread_files(folder, read))
 
@@ -89,6 +90,7 @@ def join_tables(
     edges: Iterator[Table],
     split: dict[str, Path],
     options: ReadOptions,
+    problems: Problems,
     labelled: bool,
 ) -> UserGraph:
     """Makes a graph of the tables of nodes and edges.
@@ -98,6 +100,7 @@ def join_tables(
         edges: The table of the edges, in at least one piece.
         split: What `split_tables` returned.
         options: How the tables are read.
+        problems: Receives words, missing values and infinity among edge features.
         labelled: Whether labels and splits are read.
 
     Raises:
@@ -110,7 +113,7 @@ def join_tables(
     first = next(edges)
     source, pieces = str(first.path), chain([first], edges)
     _refuse_unknown_columns(first, nodes, options)
-    ends, names, columns, words = _read_edges(pieces, nodes, options)
+    ends, names, columns = _read_edges(pieces, nodes, options, problems)
     known = (ends >= 0).all(axis=0)
     if not known.all():
         ends, columns = ends[:, known], {n: c[known] for n, c in columns.items()}
@@ -119,8 +122,26 @@ def join_tables(
             f"{source}: {lost} of nodes that {nodes.path.name} does not have left out"
         )
         graph = replace(graph, notes=(*graph.notes, note))
+    flags, fills, notes = fill_gaps(first.path, columns, options, problems, " of edges")
+    if problems.errors:
+        # What is missing is said there; the graph is reported on, and not used.
+        numbers = {n: c for n, c in columns.items() if n not in options.one_hot}
+        columns |= {name: np.nan_to_num(column) for name, column in numbers.items()}
+    if fills:
+        fills = (*graph.learned.get("fill_values", ()), *fills)
+        graph = replace(graph, learned={**graph.learned, "fill_values": fills})
+    graph = replace(graph, notes=(*graph.notes, *notes))
+    names_within = {}
+    for name in columns.keys() & {*options.one_hot}:
+        words = np.unique(columns[name])
+        columns[name] = (columns[name][:, None] == words).astype(np.float32)
+        names_within[name] = [f"{name}={word or 'missing'}" for word in words]
+    for name in flags.keys() - {options.edge_weight}:
+        columns[name] = np.column_stack([columns[name], flags[name]])
+        names_within[name] = [name, f"{name} is missing"]
     data.edge_index = torch.from_numpy(ends)
-    return with_edge_columns(graph, source, names, columns.__getitem__, options, words)
+    read = columns.__getitem__
+    return with_edge_columns(graph, source, names, read, options, names_within)
 
 
 def with_targets(
@@ -218,12 +239,9 @@ def _repeats_nodes(path: Path, _options: ReadOptions) -> bool:
 
 
 def _read_edges(
-    pieces: Iterable[Table], nodes: Nodes, options: ReadOptions
-) -> tuple[np.ndarray, list[str], dict[str, np.ndarray], dict[str, Sequence[str]]]:
-    """The edges, their other columns, those asked for, and the words of the latter.
-
-    A column of words is a matrix with a column of 0 and 1 for each word.
-    """
+    pieces: Iterable[Table], nodes: Nodes, options: ReadOptions, problems: Problems
+) -> tuple[np.ndarray, list[str], dict[str, np.ndarray]]:
+    """The edges, the names of their other columns, and the columns asked for."""
     asked = {*options.edge_features, options.edge_weight}
     missing = missing_words(options)
     ends: list[np.ndarray] = []
@@ -244,19 +262,10 @@ def _read_edges(
             if name in options.one_hot:
                 values = as_known_text(piece.columns[name], missing)
             else:
-                remedy = (
-                    "make it a number, encode words with --one-hot, or leave the "
-                    f"column out of the edge features {in_python('edge_features')}"
-                )
-                values = as_numbers(piece, name, options, Problems(), remedy)
+                values = as_numbers(piece, name, options, problems, of_edges=True)
             parts.setdefault(name, []).append(values)
     columns = {name: np.concatenate(several) for name, several in parts.items()}
-    words: dict[str, Sequence[str]] = {}
-    for name in columns.keys() & {*options.one_hot}:
-        different = np.unique(columns[name])
-        columns[name] = (columns[name][:, None] == different).astype(np.float32)
-        words[name] = [word or "missing" for word in different]
-    return np.concatenate(ends, axis=1), names, columns, words
+    return np.concatenate(ends, axis=1), names, columns
 
 
 def _refuse_unknown_columns(edges: Table, nodes: Nodes, options: ReadOptions) -> None:

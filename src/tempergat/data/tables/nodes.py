@@ -1,6 +1,5 @@
 """Reads the table of nodes, and finds nodes by their ids."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -9,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tempergat.base import UserError, counted, require_memory
+from tempergat.base import UserError, require_memory
 from tempergat.data.tables.columns import NodeColumns, node_columns
 from tempergat.data.tables.ids import id_column_of_edges
 from tempergat.data.tables.table import (
@@ -19,6 +18,7 @@ from tempergat.data.tables.table import (
     as_numbers,
     as_text,
     different_texts,
+    fill_gaps,
 )
 from tempergat.data.user.options import (
     Problems,
@@ -133,11 +133,16 @@ def read_nodes(
         learned={} if id_of_edges is None else {"id": id_of_edges},
     )
     words = {name: values[f"word {name}"] for name in columns.one_hot}
-    flags = _fill_gaps(nodes, words, options) if options.fill else {}
+    x = nodes.features
+    by_name = {} if x is None else dict(zip(nodes.feature_names, x.T, strict=True))
+    by_name = {name: {**by_name, **words}[name] for name in columns.features}
+    flags, fills, nodes.notes = fill_gaps(nodes.path, by_name, options, problems)
+    if fills:
+        nodes.learned["fill_values"] = fills
     if words:
         nodes.features, nodes.feature_names = _encode_words(nodes, words, problems)
     if flags and nodes.features is not None:
-        nodes.feature_names += tuple(flags)
+        nodes.feature_names += tuple(f"{name} is missing" for name in flags)
         nodes.features = np.column_stack([nodes.features, *flags.values()])
     nodes.ids = _index_of_ids(nodes, values.get("id"), missing)
     return nodes
@@ -186,53 +191,6 @@ def read_mask(piece: Table, name: str, missing: frozenset[str]) -> np.ndarray:
         )
     mask: np.ndarray = values == 1
     return mask
-
-
-def _fill_gaps(
-    nodes: Nodes, words: dict[str, np.ndarray], options: ReadOptions
-) -> dict[str, np.ndarray]:
-    """Fills missing values in place; returns 0-1 features that say where.
-
-    The values come from the options, which a model passes on, or from the nodes.
-    """
-    known = {name: rest for name, *rest in options.fill_values}
-    x = nodes.features
-    numbers = {} if x is None else dict(zip(nodes.feature_names, x.T, strict=True))
-    flags: dict[str, np.ndarray] = {}
-    fills: list[tuple[str, float | str, bool]] = []
-    count = 0
-    for name in nodes.columns.features:
-        is_word = name in words
-        column = words[name] if is_word else numbers[name]
-        gaps = column == "" if is_word else np.isnan(column)
-        value, is_flagged = known.get(
-            name, (None, options.fill == "flag" and gaps.any())
-        )
-        if value is None and gaps.all():
-            raise Question(
-                f"{nodes.path}: {name} has no value in any row; {LEAVE_OUT}",
-                drop=(name,),
-            )
-        if value is None and is_word:
-            most = Counter(column[~gaps].tolist()).most_common(1)[0][0]
-            value = "missing" if options.fill == "flag" else most
-        elif value is None:
-            different, counts = np.unique(column[~gaps], return_counts=True)
-            is_mode = options.fill == "most-frequent"
-            most = different[counts.argmax()] if is_mode else np.median(column[~gaps])
-            value = float(most)
-        column[gaps] = value
-        count += int(gaps.sum())
-        fills.append((name, value, bool(is_flagged)))
-        if is_flagged and not is_word:
-            flags[f"{name} is missing"] = gaps.astype(np.float32)
-    nodes.learned["fill_values"] = tuple(fills)
-    if count:
-        nodes.notes += (
-            f"{nodes.path}: {counted(count, 'missing value')} of features filled by "
-            f"--fill {options.fill}",
-        )
-    return flags
 
 
 def _encode_words(

@@ -3,6 +3,7 @@
 import contextlib
 import math
 import re
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tempergat.base import UserError, listed
+from tempergat.base import UserError, counted, listed
 from tempergat.data.features import is_lost_in_float32
 from tempergat.data.user.options import (
     Problems,
@@ -24,6 +25,9 @@ from tempergat.data.user.options import (
 from tempergat.data.user.splits import split_part
 
 LEAVE_OUT = f"leave the column out with --drop {in_python('drop')}"
+_LEAVE_OUT_OF_EDGES = (
+    f"leave the column out of the edge features {in_python('edge_features')}"
+)
 # A column with more different words is rather left out than encoded.
 _MOST_WORDS = 50
 _TRUTH = {"true": 1.0, "false": 0.0}
@@ -104,6 +108,7 @@ def as_numbers(
     options: ReadOptions,
     problems: Problems | None = None,
     remedy: str | None = None,
+    of_edges: bool = False,
 ) -> np.ndarray:
     """A column as float32.
 
@@ -115,11 +120,14 @@ def as_numbers(
         problems: Receives words, missing values that are not filled, infinity and what
             float32 cannot hold; None raises for words and allows the others.
         remedy: What to do about a wrong value; by default what to do about a feature.
+        of_edges: Whether the feature is one of edges.
 
     Raises:
         UserError: A value is not a number; the message names file, row and column.
     """
     column, missing = table.columns[name], missing_numbers(options)
+    leave_out = _LEAVE_OUT_OF_EDGES if of_edges else LEAVE_OUT
+    dropped: dict[str, Any] = {} if of_edges else {"drop": (name,)}
     if table.decimal_comma:
         _refuse_thousands(table, name)
     try:
@@ -136,7 +144,9 @@ def as_numbers(
             for row, value in enumerate(column):
                 wide[row] = _number_of(value, table.decimal_comma, missing, options)
         except (ValueError, TypeError, OverflowError):
-            words, settled = _remedy_for_words(name, column, missing)
+            words, settled = _remedy_for_words(
+                name, column, missing, leave_out, dropped, of_edges
+            )
             problem = (
                 f"{table.at(row)}: {name} is {column[row]!r}, which is not a number; "
                 f"{remedy or words}"
@@ -155,19 +165,19 @@ def as_numbers(
         row = int(wrong[0])
         is_missing = math.isnan(wide[row])
         kind = "a missing value" if is_missing else "not a finite number"
-        settled = {"fill": "median"} if is_missing else {"drop": (name,)}
+        settled = {"fill": "median"} if is_missing else dropped
         how = "fill it, for example with --fill median" if is_missing else "correct it"
         problem = f"{table.at(row)}: {name} is {column[row]!r}, which is {kind}; " + (
-            remedy or f"{how}, drop the row, or {LEAVE_OUT}"
+            remedy or f"{how}, drop the row, or {leave_out}"
         )
         problems.add(Question(problem, **({} if remedy else settled)))
     elif problems is not None and is_lost_in_float32(wide, values):
         problem = (
             f"{table.path}: {name} holds numbers like {column[0]!r}, whose differences "
             "are lost in 32 bits; subtract the smallest of them from all, or "
-            f"{LEAVE_OUT}"
+            f"{leave_out}"
         )
-        problems.add(Question(problem, drop=(name,)))
+        problems.add(Question(problem, **dropped))
     return values
 
 
@@ -209,11 +219,16 @@ def _is_decimal(text: object, mark: str) -> bool:
 
 
 def _remedy_for_words(
-    name: str, column: np.ndarray, missing: frozenset[str]
+    name: str,
+    column: np.ndarray,
+    missing: frozenset[str],
+    leave_out: str,
+    dropped: dict[str, Any],
+    of_edges: bool,
 ) -> tuple[str, dict[str, Any]]:
     """What to do about a column that does not hold numbers, also as options."""
     words = {text for text in as_text(column) if text.lower() not in missing}
-    if all(map(split_part, words)):
+    if all(map(split_part, words)) and not of_edges:
         return (
             f"it seems to be the split: add --split-column {name} (in Python: "
             f"ReadOptions(split_column={name!r})), or {LEAVE_OUT}",
@@ -222,19 +237,80 @@ def _remedy_for_words(
     if all(_days(word) is not None for word in words):
         return (
             "it seems to be a date: --dates years or --dates days makes it a number "
-            f"{in_python('dates')}, or {LEAVE_OUT}",
+            f"{in_python('dates')}, or {leave_out}",
             {"dates": "days"},
         )
-    if len({*map(str, column)}) == len(column):
+    if len({*map(str, column)}) == len(column) and not of_edges:
         return (
             "it differs in every row: if the edges name nodes by it, add --id "
             f"{name} (in Python: ReadOptions(id={name!r})), otherwise {LEAVE_OUT}",
-            {"drop": (name,)},
+            dropped,
         )
     return (
-        f"encode it with --one-hot {in_python('one_hot')}, or {LEAVE_OUT}",
-        {"one_hot": (name,)} if len(words) <= _MOST_WORDS else {"drop": (name,)},
+        f"encode it with --one-hot {in_python('one_hot')}, or {leave_out}",
+        {"one_hot": (name,)} if len(words) <= _MOST_WORDS else dropped,
     )
+
+
+Fills = tuple[tuple[str, float | str, bool], ...]
+
+
+def fill_gaps(
+    path: Path,
+    columns: dict[str, np.ndarray],
+    options: ReadOptions,
+    problems: Problems,
+    of: str = "",
+) -> tuple[dict[str, np.ndarray], Fills, tuple[str, ...]]:
+    """Fills missing values of columns in place, where the options say how.
+
+    Args:
+        path: The file, for errors and notes.
+        columns: Numbers with NaN for a missing value, or texts with "".
+        options: How they are filled. The values come from the options, which a model
+            passes on, or from the columns.
+        problems: What was found so far. Nothing is filled where something is wrong.
+        of: What the names of the columns are followed by in the options.
+
+    Returns:
+        For each column of numbers that is flagged, 0 or 1 for whether its value was
+        missing; what a model passes on; and a note where something was filled.
+
+    Raises:
+        Question: A column has no value in any row.
+    """
+    if options.fill is None or problems.errors:
+        return {}, (), ()
+    known = {name: rest for name, *rest in options.fill_values}
+    flags: dict[str, np.ndarray] = {}
+    fills: list[tuple[str, float | str, bool]] = []
+    count = 0
+    for name, column in columns.items():
+        is_word = column.dtype == object
+        gaps = column == "" if is_word else np.isnan(column)
+        is_new = options.fill == "flag" and gaps.any()
+        value, is_flagged = known.get(name + of, (None, is_new))
+        if value is None and gaps.all():
+            message = f"{path}: {name} has no value in any row; {LEAVE_OUT}"
+            raise Question(message, drop=(name,))
+        if value is None and is_word:
+            most = Counter(column[~gaps].tolist()).most_common(1)[0][0]
+            value = "missing" if options.fill == "flag" else most
+        elif value is None:
+            different, counts = np.unique(column[~gaps], return_counts=True)
+            is_mode = options.fill == "most-frequent"
+            most = different[counts.argmax()] if is_mode else np.median(column[~gaps])
+            value = float(most)
+        column[gaps] = value
+        count += int(gaps.sum())
+        fills.append((name + of, value, bool(is_flagged)))
+        if is_flagged and not is_word:
+            flags[name] = gaps.astype(np.float32)
+    note = (
+        f"{path}: {counted(count, 'missing value')} of features filled by --fill "
+        f"{options.fill}"
+    )
+    return flags, tuple(fills), (note,) if count else ()
 
 
 def _days(text: str) -> float | None:

@@ -30,7 +30,7 @@ def with_edge_columns(
     names: Sequence[str],
     read: Callable[[str], np.ndarray],
     options: ReadOptions,
-    words: Mapping[str, Sequence[str]] | None = None,
+    names_within: Mapping[str, Sequence[str]] | None = None,
 ) -> UserGraph:
     """Sets `edge_attr` and `edge_weight` where the options name columns for them.
 
@@ -40,7 +40,7 @@ def with_edge_columns(
         names: The columns there are, besides the two ends.
         read: Returns a column: one value for each edge, or one row of values.
         options: Which of them are used.
-        words: The words that the columns of a column's matrix stand for.
+        names_within: What the values of a column's row are called.
 
     Returns:
         The graph with the names of these columns, and a note on those not used.
@@ -55,8 +55,8 @@ def with_edge_columns(
         _require_column(source, name, names, "edge_features")
         column = _finite(source, name, read(name))
         features.append(column)
-        if words and name in words:
-            feature_names += [f"{name}={word}" for word in words[name]]
+        if names_within and name in names_within:
+            feature_names += names_within[name]
         elif column.shape[1] == 1:
             feature_names.append(name)
         else:

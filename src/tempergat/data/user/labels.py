@@ -91,7 +91,7 @@ def classes_of_texts(
         source: The file, for errors and notes.
         texts: The label of each node; "" where it is unknown.
         at: Returns file and row, for errors.
-        many: Whether there may be many numbers of few nodes each.
+        many: Whether there may be many classes of few nodes each.
 
     Returns:
         The classes, -1 where there is none; the label of each class, None where the
@@ -124,15 +124,24 @@ def classes_of_texts(
         values = np.array([0 if m is None else int(m[1]) for m in matches], np.int64)
         if not many:
             _refuse_counts(source, given)
-        labels, numbers, notes = classes_of_numbers(source, values, texts != "")
+        known = texts != ""
+        labels, numbers, notes = classes_of_numbers(source, values, known, many=True)
         return labels, numbers, (*notes, *_note_on_minus_one(source, values))
     names = tuple(sorted(set(given)))
+    if not many and len(names) == len(given) > _MANY:
+        raise UserError(
+            f"{source}: each of the {len(given)} labelled nodes has a label of its own "
+            f"({listed(names, 3)}); choose another column with --label "
+            f"{in_python('label')}"
+        )
     number = {text: at for at, text in enumerate(names)}
     labels = np.array([number.get(text, UNLABELLED) for text in texts], np.int64)
-    return labels, names, _notes(source, names, Counter(given))
+    return labels, names, _notes(source, names, Counter(given), many)
 
 
-def classes_of_numbers(source: str, values: np.ndarray, known: np.ndarray) -> Classes:
+def classes_of_numbers(
+    source: str, values: np.ndarray, known: np.ndarray, *, many: bool
+) -> Classes:
     """The class of each node from whole numbers, like `classes_of_texts`.
 
     Numbers that are exactly 0, 1, ... stay as they are. Others, like years, become
@@ -142,6 +151,7 @@ def classes_of_numbers(source: str, values: np.ndarray, known: np.ndarray) -> Cl
         source: The file, for notes.
         values: The number of each node.
         known: Which nodes have a label.
+        many: Whether there may be many classes of few nodes each; otherwise a note.
     """
     given = values[known]
     if given.min() >= 0 and given.max() <= len(values):
@@ -152,7 +162,8 @@ def classes_of_numbers(source: str, values: np.ndarray, known: np.ndarray) -> Cl
     else:
         different, counts = np.unique(given, return_counts=True)
     names = tuple(str(value) for value in different.tolist())
-    notes = _notes(source, names, dict(zip(names, counts.tolist(), strict=True)))
+    by_name = dict(zip(names, counts.tolist(), strict=True))
+    notes = _notes(source, names, by_name, many)
     is_plain = np.array_equal(different, np.arange(len(different)))
     labels = np.full(len(values), UNLABELLED, dtype=np.int64)
     labels[known] = given if is_plain else np.searchsorted(different, given)
@@ -181,7 +192,10 @@ def unlabelled_note(source: str, count: int) -> tuple[str, ...]:
 
 
 def _notes(
-    source: str, names: tuple[str, ...], counts: "dict[str, int] | Counter[str]"
+    source: str,
+    names: tuple[str, ...],
+    counts: "dict[str, int] | Counter[str]",
+    many: bool,
 ) -> tuple[str, ...]:
     notes = []
     alike: dict[str, list[str]] = {}
@@ -202,7 +216,7 @@ def _notes(
             f"parts; {MULTI_LABEL}"
         )
     nodes = sum(counts.values())
-    if len(names) > _MANY and 2 * len(names) > nodes:
+    if not many and len(names) > _MANY and nodes < _FEW_NODES * len(names):
         notes.append(
             f"{source}: {nodes} labelled nodes are of {len(names)} classes "
             f"({listed(names, 3)}); if these are not classes, choose another column "

@@ -40,8 +40,9 @@ class ReadOptions:
         fill: What missing values of features become: the median of the column (words:
             the most frequent one), its most frequent value, or the median with a 0-1
             feature that says where values were missing (words: one more word).
-        fill_values: Column, value and whether it is flagged, of each column that was
-            filled in the training graph; a model passes them on.
+        fill_values: Column (of edges: `column of edges`), value and whether it is
+            flagged, of each column that was filled in the training graph; a model
+            passes them on.
         dates: What features like 2020-12-31 become: the year, or days since 1970.
         make_features: Features to make for a graph that has none.
         source: Column of `edges` with the nodes that edges come from.

@@ -28,6 +28,7 @@ from tempergat.data.user.labels import NoLabels
 from tempergat.data.user.open_graph import read_user_graph, with_splits
 from tempergat.data.user.options import (
     Problems,
+    Question,
     ReadOptions,
     as_command,
     settle,
@@ -124,26 +125,32 @@ def _report(
     """
     problems, labelled = Problems(collect=True), True
     findings: list[Finding] = []
+    unlabelled: UserError | None = None
     try:
         try:
             read = read_user_graph(path, options, problems)
-        except NoLabels:
-            problems, labelled = Problems(collect=True), False
+        except NoLabels as error:
+            problems, labelled, unlabelled = Problems(collect=True), False, error
             read = read_user_graph(path, options, problems, labelled=False)
         if read.mapped_hashes:
             findings = _findings_on_arrays(path, read, labelled)
         else:
             findings = _findings(path, read, options, labelled)
-        if problems.errors:
-            return problems.errors, findings
-        graph = with_splits(path, read, options, labelled, use_masks=True)
-        unsplit = replace(graph.unsplit, name=short_name(path))
-        dataset = replace(graph, unsplit=unsplit).choose()
-        if labelled and refuse is not None:
-            refuse(dataset)
-        return [], findings + _how_read(dataset, scale)
+        if not problems.errors:
+            graph = with_splits(path, read, options, labelled, use_masks=True)
+            unsplit = replace(graph.unsplit, name=short_name(path))
+            dataset = replace(graph, unsplit=unsplit).choose()
+            if labelled and refuse is not None:
+                refuse(dataset)
+            return [], findings + _how_read(dataset, scale)
     except UserError as error:
-        return [*problems.errors, error], findings
+        problems.errors.append(error)
+    questions = [error for error in problems.errors if isinstance(error, Question)]
+    words = [name for each in questions for name in each.options.get("one_hot", ())]
+    if unlabelled is not None and words:
+        # Of several columns of words the last is most often the label.
+        return [Question(str(unlabelled), label=words[-1])], []
+    return problems.errors, findings
 
 
 def _findings(

@@ -201,9 +201,11 @@ def check_labels(source: str, read: UserGraph) -> UserGraph:
     Raises:
         UserError: They are missing, or not classes.
     """
+    if read.label_name is not None:
+        # Those of a table have become classes with it.
+        return read
     store = read.store
     labels = store.get("y")
-    notes: tuple[str, ...] = ()
     if not isinstance(labels, Tensor):
         raise NoLabels(f"{source} has no labels y; give every node a class, or -1")
     if labels.dim() == 2 and labels.shape[1] == 1:
@@ -213,13 +215,11 @@ def check_labels(source: str, read: UserGraph) -> UserGraph:
             f"{source}: y has shape {tuple(labels.shape)}, but {MULTI_LABEL}, like "
             "y.argmax(1) where each row has a single 1"
         )
-    if read.label_name is None:
-        # In a table, a missing value has become -1 too.
-        written = {"-1": labels == UNLABELLED, "nan": labels.isnan()}
-        counts = {word: int(is_so.sum()) for word, is_so in written.items()}
-        notes = unlabelled_note(source, counts["-1"])
-        counts = {word: count for word, count in counts.items() if count}
-        read = replace(read, how_read=replace(read.how_read, unlabelled=counts))
+    written = {"-1": labels == UNLABELLED, "nan": labels.isnan()}
+    counts = {word: int(is_so.sum()) for word, is_so in written.items()}
+    notes = unlabelled_note(source, counts["-1"])
+    counts = {word: count for word, count in counts.items() if count}
+    read = replace(read, how_read=replace(read.how_read, unlabelled=counts))
     if labels.is_floating_point():
         whole = torch.where(labels.isnan(), UNLABELLED, labels)
         if not torch.isfinite(whole).all() or (whole != whole.round()).any():
@@ -233,11 +233,10 @@ def check_labels(source: str, read: UserGraph) -> UserGraph:
         raise UserError(f"{source}: y[{row}] is {int(labels[row])}; {NEGATIVE}")
     if not known.any():
         raise NoLabels(f"{source} has no labelled node; label some nodes")
-    classes, names, more = classes_of_numbers(source, labels.numpy(), known.numpy())
+    classes, names, more = classes_of_numbers(
+        source, labels.numpy(), known.numpy(), many=False
+    )
     store.y = torch.from_numpy(classes)
-    if read.class_names is not None:
-        # A table has given its classes names already.
-        return read
     return replace(read, class_names=names, notes=(*read.notes, *notes, *more))
 
 
