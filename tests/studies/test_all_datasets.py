@@ -14,10 +14,10 @@ from tempergat.comparison.paper import HETEROGENEOUS, HOMOGENEOUS
 from tempergat.comparison.storage.export import read_runs
 from tempergat.comparison.storage.store import Store
 from tempergat.data import Dataset, load
-from tempergat.data.named_graphs import load_entry
 from tempergat.training import Recipe, load_recipe
 from tests.data.conftest import Server, served, server  # noqa: F401
 from tests.support import raw_layouts
+from tests.support.entries import load_entry
 
 pytestmark = pytest.mark.slow
 

@@ -20,11 +20,7 @@ from tempergat.data.fetch.locate import as_path, data_root
 from tempergat.data.layouts.array_folder import is_array_folder
 from tempergat.data.named_graphs import open_entry
 from tempergat.data.splits import DEFAULT_SPLIT, GraphWithSplits
-from tempergat.data.user.open_graph import (
-    OBJECT_NAME,
-    USER_SUFFIXES,
-    open_user_graph,
-)
+from tempergat.data.user.open_graph import OBJECT_NAME, USER_SUFFIXES, open_user_graph
 from tempergat.data.user.options import ReadOptions, option_flag
 
 GraphInput: TypeAlias = Dataset | Data | HeteroData | str | os.PathLike[str]

@@ -10,13 +10,7 @@ from torch_geometric.data import Data, HeteroData
 
 from tempergat.base import UserError, explain_full_disk, first_line
 from tempergat.data.catalog.entries import Entry
-from tempergat.data.dataset import (
-    MASKS,
-    UNLABELLED,
-    Dataset,
-    hash_tensors,
-    node_counts,
-)
+from tempergat.data.dataset import MASKS, UNLABELLED, Dataset, hash_tensors, node_counts
 from tempergat.data.features import note_on_scales, set_layout
 from tempergat.data.fetch.download import Progress
 from tempergat.data.fetch.locate import is_local, lock_data, obtain
@@ -30,20 +24,6 @@ from tempergat.data.processed import (
 from tempergat.data.splits import GraphWithSplits
 from tempergat.data.user.user_graph import UserGraph
 from tempergat.data.user.validate import check_edges, check_features, require_finite
-
-
-def load_entry(
-    entry: Entry,
-    root: Path,
-    split: int | str | None = None,
-    split_seed: int | None = None,
-    sparse: str | bool = "auto",
-    progress: Progress | None = None,
-    options: dict[str, Any] | None = None,
-) -> Dataset:
-    """Loads a dataset of the catalogue; see `load`."""
-    opened = open_entry(entry, root, sparse, progress, options)
-    return opened.choose(split, split_seed)
 
 
 def open_entry(

@@ -17,9 +17,9 @@ from tempergat.data import load
 from tempergat.data.catalog.entries import CATALOG, Entry
 from tempergat.data.dataset import hash_array
 from tempergat.data.fetch.locate import availability, data_root, is_local, obtain
-from tempergat.data.named_graphs import load_entry
 from tests.data.conftest import Server, made_up, require_raw_files
 from tests.support import raw_layouts
+from tests.support.entries import load_entry
 
 EDGES = [(0, 1), (1, 2), (3, 0), (2, 1)]
 PARTS = {"train": [0, 3], "valid": [1], "test": [2]}
@@ -150,7 +150,7 @@ import dataclasses, sys
 from pathlib import Path
 from tempergat.data.catalog.entries import CATALOG
 from tempergat.data.dataset import hash_array
-from tempergat.data.named_graphs import load_entry
+from tests.support.entries import load_entry
 from tests.data.conftest import made_up
 entry = CATALOG["ogbn-arxiv"]
 file = dataclasses.replace(entry.files[0], url=sys.argv[1], sha256=sys.argv[2])

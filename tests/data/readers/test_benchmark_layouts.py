@@ -19,9 +19,9 @@ from torch_geometric.utils import sort_edge_index
 from tempergat.base.errors import UserError
 from tempergat.data import Dataset
 from tempergat.data.catalog.entries import CATALOG, Entry
-from tempergat.data.named_graphs import load_entry
 from tests.data.conftest import Server, made_up, served
 from tests.support import raw_layouts
+from tests.support.entries import load_entry
 
 pytestmark = pytest.mark.usefixtures("no_mirror")
 

@@ -26,8 +26,8 @@ from tempergat.base.errors import UserError
 from tempergat.data import Dataset, load
 from tempergat.data.catalog.entries import CATALOG
 from tempergat.data.fetch.locate import obtain
-from tempergat.data.named_graphs import load_entry
 from tests.data.conftest import require_raw_files
+from tests.support.entries import load_entry
 
 MASKS = ("train_mask", "val_mask", "test_mask")
 # With what PyG reads the same files: a class and its arguments after the folder, where

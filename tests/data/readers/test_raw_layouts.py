@@ -15,11 +15,11 @@ from tempergat.base.errors import UserError
 from tempergat.data import Dataset, ReadOptions, loading
 from tempergat.data.catalog.entries import CATALOG, Entry
 from tempergat.data.dataset import fingerprint
-from tempergat.data.named_graphs import load_entry
 from tempergat.data.readers.ogb import even_quantiles
 from tempergat.data.readers.pickled import read_oag
 from tests.data.conftest import Server, served
 from tests.support import raw_layouts
+from tests.support.entries import load_entry
 
 pytestmark = pytest.mark.usefixtures("no_mirror")
 

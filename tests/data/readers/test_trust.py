@@ -13,8 +13,8 @@ import pytest
 from tempergat.base.errors import UserError
 from tempergat.data.catalog.entries import RemoteFile
 from tempergat.data.dataset import hash_array
-from tempergat.data.named_graphs import load_entry
 from tests.data.conftest import made_up
+from tests.support.entries import load_entry
 from tests.support.full_disk import full_above
 
 NODES = 6

@@ -20,12 +20,7 @@ from http.client import HTTPMessage
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from tempergat.base import (
-    UserError,
-    explain_full_disk,
-    is_system_error,
-    write_into,
-)
+from tempergat.base import UserError, explain_full_disk, is_system_error, write_into
 from tempergat.data.catalog.entries import RemoteFile
 from tempergat.data.formats.errors import DamagedFile
 

@@ -40,7 +40,6 @@ from tempergat.data.formats.graphs import are_widened
 from tempergat.data.formats.numpy_files import native_numbers
 from tempergat.data.tables.files import not_a_file
 from tempergat.data.user.labels import NoLabels
-from tempergat.data.user.options import ReadOptions, option_flag
 from tempergat.data.user.user_graph import UserGraph
 from tempergat.data.user.validate import check_edges, require_finite
 
@@ -72,23 +71,17 @@ def is_array_folder(folder: Path) -> bool:
         )
 
 
-def read_array_folder(
-    folder: Path, options: ReadOptions, labelled: bool, verify: bool = False
-) -> UserGraph:
+def read_array_folder(folder: Path, labelled: bool, verify: bool = False) -> UserGraph:
     """Reads labels and masks of a folder of this layout, and maps the rest.
 
     Args:
         folder: The folder.
-        options: None of them has a meaning here; they must be the defaults.
         labelled: Whether there must be labels; otherwise they are not read.
         verify: Whether to check edges and features even where that is noted.
 
     Raises:
         UserError: A file is missing, damaged or cut short, or contradicts another.
     """
-    # A model passes on what it knows of its training graph.
-    if labelled:
-        refuse_options(folder, options)
     with warnings.catch_warnings():
         # torch warns of arrays that must not be written to. Mapped for writing, a file
         # larger than memory could not be opened.
@@ -106,20 +99,6 @@ def read_array_folder(
             data[name] = torch.from_numpy(array)
     notes = _note_of_unread(folder, labelled and MASKS[0] not in data)
     return UserGraph(data, keeps_direction=True, notes=notes, mapped_hashes=known)
-
-
-def refuse_options(folder: Path, options: ReadOptions) -> None:
-    """Refuses all options, because the arrays are used as they are.
-
-    Raises:
-        UserError: An option differs from its default.
-    """
-    given = options.given()
-    if given:
-        raise UserError(
-            f"{option_flag(given[0])} does not apply to {folder}, whose arrays are "
-            "used as they are; leave it out"
-        )
 
 
 def _typed(folder: Path, name: str) -> np.ndarray:

@@ -11,12 +11,16 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
-from tempergat.base import UserError, counted, explain_unreadable, first_line, listed
+from tempergat.base import UserError, counted, explain_unreadable, first_line
 from tempergat.data.dataset import MASKS, HowRead
 from tempergat.data.formats.numpy_files import native_numbers
 from tempergat.data.layouts.pt_classes import SavedArray, loadable_graphs
-from tempergat.data.user.edges import edge_attributes, with_edge_columns
-from tempergat.data.user.options import ReadOptions, in_python
+from tempergat.data.user.edges import (
+    edge_attributes,
+    with_edge_columns,
+    without_edge_columns,
+)
+from tempergat.data.user.options import ReadOptions
 from tempergat.data.user.splits import is_split_array, split_arrays
 from tempergat.data.user.user_graph import UserGraph
 
@@ -132,13 +136,14 @@ def from_pyg(source: str, graph: Data | HeteroData, options: ReadOptions) -> Use
         how_read=_how_read(data, options.target),
     )
     if isinstance(data, HeteroData):
-        if options.edge_features or options.edge_weight:
-            raise UserError(
-                f"{source} has node types, where edge features and weights are not "
-                "used; leave --edge-features and --edge-weight out "
-                f"{in_python('edge_features', 'edge_weight')}"
-            )
-        return replace(read, notes=(*read.notes, *_note_on_types(source, data)))
+        unused = [
+            f"{name} of {'__'.join(kind)}"
+            for kind in data.edge_types
+            for name in data[kind]
+            if name in ("edge_attr", "edge_weight")
+        ]
+        more = without_edge_columns(source, unused, options)
+        return replace(read, notes=(*read.notes, *more))
     ends = data.get("edge_index")
     if not isinstance(ends, Tensor) or ends.dim() != 2:
         # What is wrong with the edges is said where they are checked.
@@ -150,22 +155,6 @@ def from_pyg(source: str, graph: Data | HeteroData, options: ReadOptions) -> Use
     ]
     return with_edge_columns(
         read, source, names, lambda name: data[name].numpy(), options
-    )
-
-
-def _note_on_types(source: str, data: HeteroData) -> tuple[str, ...]:
-    """A note on edge attributes of a graph with node types."""
-    unused = [
-        f"{name} of {'__'.join(kind)}"
-        for kind in data.edge_types
-        for name in data[kind]
-        if name in ("edge_attr", "edge_weight")
-    ]
-    if not unused:
-        return ()
-    return (
-        f"{source}: {listed(unused)} not used, because edge features and weights are "
-        "not used in typed graphs",
     )
 
 

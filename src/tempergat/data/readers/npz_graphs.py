@@ -9,17 +9,8 @@ from torch_geometric.data import Data, HeteroData
 from tempergat.data.dataset import MASKS
 from tempergat.data.features import as_tensor, to_scipy
 from tempergat.data.formats.errors import DamagedFile
-from tempergat.data.formats.graphs import (
-    deduplicate,
-    make_graph,
-    narrow,
-    symmetrize,
-)
-from tempergat.data.formats.number_tables import (
-    read_edges,
-    read_numbers,
-    require_nodes,
-)
+from tempergat.data.formats.graphs import deduplicate, make_graph, narrow, symmetrize
+from tempergat.data.formats.number_tables import read_edges, read_numbers, require_nodes
 from tempergat.data.formats.numpy_files import (
     class_numbers,
     load_array,

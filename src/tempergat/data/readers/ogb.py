@@ -10,17 +10,8 @@ from torch_geometric.data import Data, HeteroData
 from tempergat.base import UserError
 from tempergat.data.dataset import MASKS, UNLABELLED
 from tempergat.data.features import as_tensor
-from tempergat.data.formats.graphs import (
-    add_relation,
-    make_graph,
-    narrow,
-    symmetrize,
-)
-from tempergat.data.formats.number_tables import (
-    read_edges,
-    read_numbers,
-    require_nodes,
-)
+from tempergat.data.formats.graphs import add_relation, make_graph, narrow, symmetrize
+from tempergat.data.formats.number_tables import read_edges, read_numbers, require_nodes
 
 _SPLIT_FILES = dict(zip(MASKS, ("train", "valid", "test"), strict=True))
 _YEAR_CLASSES = 5

@@ -14,10 +14,7 @@ from tempergat.data.features import to_scipy
 from tempergat.data.formats.errors import DamagedFile
 from tempergat.data.formats.graphs import deduplicate, make_graph, symmetrize
 from tempergat.data.formats.number_tables import read_edges, require_nodes
-from tempergat.data.formats.numpy_files import (
-    load_arrays,
-    require_shape,
-)
+from tempergat.data.formats.numpy_files import load_arrays, require_shape
 from tempergat.data.layouts.word_folder import read_word_files
 from tempergat.data.user.options import ReadOptions
 

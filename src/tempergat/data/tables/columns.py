@@ -7,12 +7,7 @@ from tempergat.base import UserError, joined, listed
 from tempergat.data.dataset import MASKS
 from tempergat.data.tables.table import Table, as_text, find_column
 from tempergat.data.user.labels import NoLabels
-from tempergat.data.user.options import (
-    Question,
-    ReadOptions,
-    in_python,
-    option_flag,
-)
+from tempergat.data.user.options import Question, ReadOptions, in_python, option_flag
 from tempergat.data.user.splits import (
     TRUTH,
     column_part,

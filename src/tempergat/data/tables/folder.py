@@ -30,11 +30,7 @@ from tempergat.data.tables.table import (
 )
 from tempergat.data.user.edges import with_edge_columns
 from tempergat.data.user.labels import classes_of_texts, known_labels
-from tempergat.data.user.options import (
-    Problems,
-    ReadOptions,
-    missing_words,
-)
+from tempergat.data.user.options import Problems, ReadOptions, missing_words
 from tempergat.data.user.user_graph import UserGraph
 
 

@@ -29,6 +29,7 @@ from tempergat.data.tables.files import (
 from tempergat.data.tables.folder import with_targets
 from tempergat.data.tables.nodes import Nodes, node_rows, read_nodes
 from tempergat.data.tables.split_tables import split_tables
+from tempergat.data.user.edges import without_edge_columns
 from tempergat.data.user.labels import NoLabels
 from tempergat.data.user.options import Problems, ReadOptions, in_python
 from tempergat.data.user.user_graph import UserGraph
@@ -58,12 +59,7 @@ def read_typed_folder(
         UserError: A table is missing or contradicts another, or it is not clear which
             node type to classify.
     """
-    if options.edge_features or options.edge_weight:
-        raise UserError(
-            f"{folder} has node types, where edge features and weights are not used; "
-            "leave --edge-features and --edge-weight out "
-            f"{in_python('edge_features', 'edge_weight')}"
-        )
+    without_edge_columns(str(folder), (), options)
     tables = _tables(folder, _NODES)
     target = _target(folder, tables, options, labelled)
     edges = _edge_tables(folder, tables)
@@ -211,11 +207,7 @@ def _add_edges(
             pieces.append(ends[:, (ends >= 0).all(axis=0)])
             unused = [name for name in piece.columns if name not in columns]
         data[kind].edge_index = torch.from_numpy(np.concatenate(pieces, axis=1))
-        if unused:
-            notes += (
-                f"{path}: {', '.join(unused[:5])} not used, because edge features and "
-                "weights are not used in typed graphs",
-            )
+        notes += without_edge_columns(str(path), unused, options)
     return notes
 
 

@@ -10,12 +10,7 @@ from torch_geometric.data import HeteroData
 from torch_geometric.data.storage import BaseStorage
 
 from tempergat.base import UserError, counted, listed, suggest_one_of
-from tempergat.data.user.options import (
-    Question,
-    ReadOptions,
-    in_python,
-    option_flag,
-)
+from tempergat.data.user.options import Question, ReadOptions, in_python, option_flag
 from tempergat.data.user.splits import is_split_array
 from tempergat.data.user.user_graph import UserGraph
 
@@ -92,6 +87,28 @@ def _note(source: str, unused: Sequence[str]) -> tuple[str, ...]:
     return (
         f"{source}: the edge columns {listed(unused)} are not used; to use some, name "
         f"them with --edge-features or --edge-weight {python}",
+    )
+
+
+def without_edge_columns(
+    source: str, unused: Sequence[str], options: ReadOptions
+) -> tuple[str, ...]:
+    """A note on edge columns of a graph with node types, where none is used.
+
+    Raises:
+        UserError: The options name some.
+    """
+    if options.edge_features or options.edge_weight:
+        raise UserError(
+            f"{source} has node types, where edge features and weights are not used; "
+            "leave --edge-features and --edge-weight out "
+            f"{in_python('edge_features', 'edge_weight')}"
+        )
+    if not unused:
+        return ()
+    return (
+        f"{source}: {listed(unused)} not used, because edge features and weights are "
+        "not used in typed graphs",
     )
 
 

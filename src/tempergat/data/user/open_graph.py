@@ -42,32 +42,17 @@ from tempergat.base import (
 )
 from tempergat.data.dataset import MASKS, UNLABELLED, Dataset, hash_tensors
 from tempergat.data.features import note_on_scales, scaling_of
-from tempergat.data.layouts.array_folder import (
-    is_array_folder,
-    read_array_folder,
-    refuse_options,
-)
+from tempergat.data.layouts.array_folder import is_array_folder, read_array_folder
 from tempergat.data.layouts.graphml import read_graphml
 from tempergat.data.layouts.npz import read_npz
 from tempergat.data.layouts.pyg_objects import from_pyg, read_pt
-from tempergat.data.layouts.word_folder import (
-    is_word_folder,
-    read_word_folder,
-)
+from tempergat.data.layouts.word_folder import is_word_folder, read_word_folder
 from tempergat.data.splits import GraphWithSplits
 from tempergat.data.tables.files import not_a_file
 from tempergat.data.tables.folder import read_folder
-from tempergat.data.tables.typed_folder import (
-    is_typed_folder,
-    read_typed_folder,
-)
+from tempergat.data.tables.typed_folder import is_typed_folder, read_typed_folder
 from tempergat.data.user.node_features import telling_features
-from tempergat.data.user.options import (
-    Problems,
-    ReadOptions,
-    in_python,
-    option_flag,
-)
+from tempergat.data.user.options import Problems, ReadOptions, in_python, option_flag
 from tempergat.data.user.splits import check_masks, given_masks, numbered_splits
 from tempergat.data.user.user_graph import UserGraph
 from tempergat.data.user.validate import (
@@ -75,7 +60,7 @@ from tempergat.data.user.validate import (
     count_nodes,
     drop_unused_classes,
     normalise,
-    note_unseen_classes,
+    note_on_unseen_classes,
 )
 
 USER_SUFFIXES = (".pt", ".npz", ".graphml")
@@ -170,18 +155,15 @@ def with_splits(
     if labelled:
         masks = given_masks(name, read.store) if use_masks else {}
         read = drop_unused_classes(name, read, masks)
-        read = _with_note_on_leaks(name, read, masks)
-        read = note_unseen_classes(name, read, masks)
-    shared = {field.name for field in fields(Dataset)} & vars(read).keys()
-    unsplit = Dataset(
+        leaks = _note_on_leaks(name, read, masks)
+        unseen = note_on_unseen_classes(name, read, masks)
+        read = replace(read, notes=(*read.notes, *leaks, *unseen))
+    unsplit = replace(
+        Dataset(**{field.name: getattr(read, field.name) for field in fields(Dataset)}),
         name=name,
         num_classes=int(read.store.y.max()) + 1 if labelled else 0,
-        metric="accuracy",
         source=str(graph.resolve()) if isinstance(graph, Path) else "a PyG object",
-        fingerprint="",
-        license="the user's",
         read_options=replace(options, **read.learned),
-        **{field: getattr(read, field) for field in shared},
     )
     hashes = hash_tensors(read.data, read.mapped_hashes) | _drop_unused_columns(read)
     unsplit = _with_scaling(unsplit, read, options)
@@ -224,34 +206,29 @@ def _with_scaling(unsplit: Dataset, read: UserGraph, options: ReadOptions) -> Da
     return replace(unsplit, scaling=scaling, notes=notes)
 
 
-def _with_note_on_leaks(
+def _note_on_leaks(
     name: str, read: UserGraph, masks: dict[str, Tensor]
-) -> UserGraph:
-    """Adds a note where a feature alone tells the class of all training nodes."""
+) -> tuple[str, ...]:
+    """A note where features tell the class of all training nodes."""
     store = read.store
     x = store.get("x")
     if x is None:
-        return read
+        return ()
     known = store.y != UNLABELLED
     if masks:
         known = known & masks[MASKS[0]].reshape(len(known), -1)[:, 0]
     telling, is_alone = telling_features(x, store.y, torch.nonzero(known)[:, 0])
     if not telling:
-        return read
-    names = [
-        f"number {at}" if read.feature_names is None else read.feature_names[at]
-        for at in telling
-    ]
-    note = (
-        f"{name}: the feature {listed(names)} alone tells the class of all training "
-        "nodes, so it may be the label in other words; leave it out with --features "
-        f"{in_python('features')}"
-        if is_alone
-        else f"{name}: the features {listed(names)} together tell the class of all "
-        "training nodes, so they may be the label in other words; leave them out with "
-        f"--features {in_python('features')}"
+        return ()
+    names = listed([read.column_name("", at) for at in telling])
+    what = f"features {names} together tell", "they", "them"
+    if is_alone:
+        what = f"feature {names} alone tells", "it", "it"
+    return (
+        f"{name}: the {what[0]} the class of all training nodes, so {what[1]} may be "
+        f"the label in other words; leave {what[2]} out with --features "
+        f"{in_python('features')}",
     )
-    return replace(read, notes=(*read.notes, note))
 
 
 def _drop_unused_columns(read: UserGraph) -> dict[str, str]:
@@ -283,7 +260,10 @@ def _read_files(
     with explain_unreadable(path):
         is_folder, is_file = path.is_dir(), path.is_file()
     if is_folder and is_array_folder(path):
-        return read_array_folder(path, options, labelled, verify=problems.collect)
+        # A model passes on the options of its training graph.
+        if labelled:
+            refuse_unused_options(path, options)
+        return read_array_folder(path, labelled, verify=problems.collect)
     tables = options
     if not use_masks and options.split_column is None:
         tables = replace(options, split_column="")
@@ -322,18 +302,20 @@ def refuse_unused_options(
     Raises:
         UserError: Such an option is given.
     """
+    given = options.given()
     if isinstance(graph, Path):
-        if is_array_folder(graph):
-            refuse_options(graph, options)
-        is_array = graph.suffix in USER_SUFFIXES and graph.suffix != ".graphml"
-        if graph.is_dir() or not is_array:
+        if given and is_array_folder(graph):
+            raise UserError(
+                f"{option_flag(given[0])} does not apply to {graph}, whose arrays are "
+                "used as they are; leave it out"
+            )
+        if graph.is_dir() or graph.suffix not in (".pt", ".npz"):
             return
-    source = str(graph) if isinstance(graph, Path) else OBJECT_NAME
-    given = [name for name in options.given() if name not in _ARRAY_OPTIONS]
+    given = [name for name in given if name not in _ARRAY_OPTIONS]
     if given:
         raise UserError(
-            f"{option_flag(given[0])} is about the columns of tables, but {source} "
-            "holds arrays; leave it out"
+            f"{option_flag(given[0])} is about the columns of tables, but "
+            f"{_name_of(graph)} holds arrays; leave it out"
         )
 
 

@@ -13,12 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
 from tempergat.base import UserError, listed
-from tempergat.data.dataset import (
-    UNLABELLED,
-    Dataset,
-    describe_reading,
-    node_counts,
-)
+from tempergat.data.dataset import UNLABELLED, Dataset, describe_reading, node_counts
 from tempergat.data.features import column_blocks, column_kinds
 from tempergat.data.homophily_measures import estimate_h2_index, homophily
 from tempergat.data.loading import short_name
@@ -35,11 +30,7 @@ from tempergat.data.user.options import (
 )
 from tempergat.data.user.splits import check_masks, given_masks, numbered_splits
 from tempergat.data.user.user_graph import UserGraph
-from tempergat.data.user.validate import (
-    check_features,
-    classes_in_splits,
-    edge_stores,
-)
+from tempergat.data.user.validate import check_features, classes_in_splits, edge_stores
 
 _SHOWN_CLASSES = 20
 _SHOWN_FEATURES = 20

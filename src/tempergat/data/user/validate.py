@@ -280,10 +280,10 @@ def drop_unused_classes(
     return replace(read, class_names=kept_names, notes=(*read.notes, note))
 
 
-def note_unseen_classes(
+def note_on_unseen_classes(
     source: str, read: UserGraph, masks: Mapping[str, Tensor]
-) -> UserGraph:
-    """Adds a note on classes of validation or test nodes without a training node.
+) -> tuple[str, ...]:
+    """A note on classes of validation or test nodes without a training node.
 
     Args:
         source: Where the graph came from, for the note.
@@ -300,14 +300,13 @@ def note_unseen_classes(
         # Training nodes of one class are refused, whatever the others are.
         unseen |= {names[at]: None for at in others if len(known) > 1}
     if not unseen:
-        return read
+        return ()
     word = "class" if len(unseen) == 1 else "classes"
-    note = (
+    return (
         f"{source}: no training node is of {word} {listed(list(unseen))}, so no method "
         "can classify those nodes of the test or validation set; --split 60/20/20 "
-        "makes a split with all classes"
+        "makes a split with all classes",
     )
-    return replace(read, notes=(*read.notes, note))
 
 
 def check_features(source: str, data: Data | HeteroData) -> None:
