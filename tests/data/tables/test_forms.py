@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tempergat import ReadOptions, UserError
-from tempergat.data import Dataset, as_dataset, describe
+from tempergat.data import Dataset, as_dataset
 from tempergat.data.user.report import check_graph
 
 NODES = """id,height,width,label,split
@@ -39,45 +39,9 @@ def plain(tmp_path: Path) -> Dataset:
     return read(write(tmp_path / "plain", NODES))
 
 
-def german(text: str) -> str:
-    """Semicolons between columns, and decimal commas."""
-    return text.replace(",", ";").replace(".", ",")
-
-
-def quoted(text: str) -> str:
-    """Quotes around every value."""
-    return "".join(f'"{row}"\n' for row in text.replace(",", '","').splitlines())
-
-
-FORMS: dict[str, tuple[str | bytes, str | bytes, dict[str, object]]] = {
-    "semicolons and decimal commas": (german(NODES), german(EDGES), {}),
-    "tabs": (NODES.replace(",", "\t"), EDGES.replace(",", "\t"), {}),
-    "quotes": (
-        '"' + NODES[:-1].replace(",", '","').replace("\n", '"\n"') + '"',
-        EDGES,
-        {},
-    ),
-    "line ends of Windows, blank lines": (NODES.replace("\n", "\r\n\n"), EDGES, {}),
-    "byte order mark": (b"\xef\xbb\xbf" + NODES.encode(), EDGES, {}),
-    "utf-16": (NODES.encode("utf-16"), EDGES.encode("utf-16"), {}),
-    "src, dst": (NODES, EDGES.replace("source,target", "src,dst"), {}),
-    "From, To": (NODES, EDGES.replace("source,target", "From,To"), {}),
-    "u, v": (NODES, EDGES.replace("source,target", "U,V"), {}),
-    "source_id": (NODES, EDGES.replace("source,target", "source_id,target_id"), {}),
-    "ID, Label, Split": (
-        NODES.replace("id,", "ID,").replace("label,split", "Label,Split"),
-        EDGES,
-        {},
-    ),
-    "node_id, y": (NODES.replace("id,", "node_id,").replace("label", "y"), EDGES, {}),
-    "Node ID, class": (
-        NODES.replace("id,", "Node ID,").replace("label", "class"),
-        EDGES,
-        {},
-    ),
+FORMS: dict[str, tuple[str, dict[str, object]]] = {
     "columns by option": (
         NODES.replace("id,", "who,").replace("label,split", "animal,part"),
-        EDGES,
         {"id": "who", "label": "animal", "split_column": "part"},
     ),
     "features by option": (
@@ -86,34 +50,22 @@ FORMS: dict[str, tuple[str | bytes, str | bytes, dict[str, object]]] = {
         .replace("g,t", "g,1,t")
         .replace("t,v", "t,1,v")
         .replace("g,v", "g,1,v"),
-        EDGES,
         {"features": ("height", "width"), "label": "label"},
     ),
 }
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_forms_of_one_graph_are_read_alike(
+def test_columns_are_those_that_options_name(
     form: str, plain: Dataset, tmp_path: Path
 ) -> None:
-    nodes, edges, options = FORMS[form]
-    found = read(write(tmp_path / "g", nodes, edges), **options)
+    nodes, options = FORMS[form]
+    found = read(write(tmp_path / "g", nodes), **options)
     assert found.fingerprint == plain.fingerprint
     assert found.node_ids == plain.node_ids
     assert found.class_names == ("cat", "dog")
     assert found.feature_names == ("height", "width")
     assert found.split == "given with the graph"
-
-
-@pytest.mark.parametrize("suffix", [".csv.gz", ".tsv", ".tsv.gz"])
-def test_other_kinds_of_files_are_read_alike(
-    suffix: str, plain: Dataset, tmp_path: Path
-) -> None:
-    for name, text in (("nodes", NODES), ("edges", EDGES)):
-        text = text.replace(",", "\t") if "tsv" in suffix else text
-        data = gzip.compress(text.encode()) if suffix.endswith("gz") else text.encode()
-        (tmp_path / f"{name}{suffix}").write_bytes(data)
-    assert read(tmp_path).fingerprint == plain.fingerprint
 
 
 def test_damaged_gzip_is_one_line(tmp_path: Path) -> None:
@@ -172,14 +124,6 @@ def test_a_column_that_may_be_something_else_is_a_question(
 ) -> None:
     folder = write(tmp_path / "g", NODES.replace(old, new, 1))
     with pytest.raises(UserError, match=question):
-        read(folder)
-
-
-def test_edges_without_header_are_explained(tmp_path: Path) -> None:
-    folder = write(tmp_path / "g", NODES, EDGES.split("\n", 1)[1])
-    with pytest.raises(
-        UserError, match=r"begins with n0, n1, which are nodes; .*first"
-    ):
         read(folder)
 
 
@@ -243,36 +187,11 @@ def test_whole_numbers_become_classes_in_their_order(
     assert same.class_names == names
 
 
-@pytest.mark.parametrize(
-    ("labels", "line"),
-    [
-        ("0.5 1 2 3 4 5", r"label is '0\.5'; continuous targets are not supported"),
-        ("a;b b a;c c a b", "label is 'a;b'; several labels per node are not supp"),
-        ("a|b b|c a c b a", r"label is 'a\|b'; several labels per node are not supp"),
-        ("1;2 2 1 3 2 1", "label is '1;2'; several labels per node are not supp"),
-    ],
-)
-def test_labels_that_are_not_classes_get_one_line(
-    labels: str, line: str, tmp_path: Path
-) -> None:
-    rows = [f"{at},{label}" for at, label in enumerate(labels.split())]
-    nodes = "\n".join(["f,label", *rows])
-    with pytest.raises(UserError, match=line):
-        read(write(tmp_path / "g", nodes, "source,target\n0,1\n"))
-
-
 def test_several_labels_of_an_array_get_one_line(tmp_path: Path) -> None:
     path = tmp_path / "g.npz"
     np.savez(path, x=np.ones((3, 1)), y=np.ones((3, 5), int), edge_index=[[0], [1]])
     with pytest.raises(UserError, match=r"y has shape \(3, 5\), but several labels"):
         as_dataset(path)
-
-
-def test_classes_that_differ_only_in_case_are_pointed_out(tmp_path: Path) -> None:
-    found = read(write(tmp_path / "g", NODES.replace("cat,test", "Cat,test")))
-    notes = [note for note in found.notes if "'Cat' (1 nodes) and 'cat'" in note]
-    assert len(notes) == 1
-    assert "3 classes (Cat, cat, dog)" in describe(found)
 
 
 def test_a_class_in_no_split_is_not_counted(tmp_path: Path) -> None:

@@ -43,6 +43,7 @@ class Form:
         labels: The class of each node, as it should be read; None for unlabelled.
         features: The features as they should be read.
         options: How the graph is read.
+        has_split: Whether `PARTS` is given with the graph.
         write: Turns a table, given as rows of texts, into the bytes of a file.
         files: Further files.
     """
@@ -54,6 +55,7 @@ class Form:
     labels: list[Any] = field(default_factory=lambda: list(CLASSES))
     features: dict[str, list[float]] = field(default_factory=lambda: {"height": HEIGHT})
     options: dict[str, Any] = field(default_factory=dict)
+    has_split: bool = False
     write: Callable[[list[list[str]]], bytes] = lambda rows: csv_bytes(rows)
     suffix: str = ".csv"
     files: dict[str, str] = field(default_factory=dict)
@@ -91,6 +93,11 @@ for name, mark in {"tabs": "\t", "bars": "|", "semicolons": ";"}.items():
     plain(name, write=lambda rows, mark=mark: csv_bytes(rows, mark))
 plain("tsv", suffix=".tsv", write=lambda rows: csv_bytes(rows, "\t"))
 plain("gz", suffix=".csv.gz", write=lambda rows: gzip.compress(csv_bytes(rows)))
+plain(
+    "tsv.gz",
+    suffix=".tsv.gz",
+    write=lambda rows: gzip.compress(csv_bytes(rows, "\t")),
+)
 plain("Windows", write=lambda rows: csv_bytes(rows, end="\r\n"))
 plain("blank lines", write=lambda rows: csv_bytes(rows, end="\n\n"))
 plain("no last end", write=lambda rows: csv_bytes(rows).rstrip())
@@ -320,7 +327,7 @@ many("names", [f"person {row}" for row in range(80)], "has a label of its own")
 
 # Splits.
 def split(name: str, columns: dict[str, list[Any]], said: str = "") -> None:
-    add(f"split: {name}", {**PLAIN, **columns}, said, ids=NAMES)
+    add(f"split: {name}", {**PLAIN, **columns}, said, ids=NAMES, has_split=True)
 
 
 for name in ("split", "Split", "subset", "partition", "fold"):
@@ -364,6 +371,7 @@ edges("weights", PAIRS, "edge column weight is not used", weight=[1.5] * len(PAI
 # Files beside the tables.
 plain(
     "three files of ids",
+    has_split=True,
     files={
         f"{part}.csv": "id\n"
         + "".join(f"{n}\n" for n, p in zip(NAMES, PARTS, strict=True) if p == part)
@@ -371,9 +379,9 @@ plain(
     },
 )
 SPLIT = "id,split\n" + "".join(f"{n},{p}\n" for n, p in zip(NAMES, PARTS, strict=True))
-plain("split.csv", files={"split.csv": SPLIT})
+plain("split.csv", files={"split.csv": SPLIT}, has_split=True)
 plain("train.csv alone", "for val", files={"train.csv": "id\nn0\n"})
-plain("splits.csv", files={"splits.csv": SPLIT})
+plain("splits.csv", files={"splits.csv": SPLIT}, has_split=True)
 plain("a picture beside it", files={"graph.png": "?"})
 plain("a note beside it", files={"README.md": "hello"})
 
@@ -429,6 +437,11 @@ def test_a_form_is_read_as_meant_or_something_is_said(
     np.testing.assert_array_equal(read.data.x.numpy(), wanted)
     ends = {*map(tuple, read.data.edge_index.T.tolist())}
     assert ends == {*EDGES, *((b, a) for a, b in EDGES)}
+    assert read.node_ids in (None, tuple(map(str, form.ids)))
+    assert read.is_split_made != form.has_split
+    for part in ("train", "val", "test") if form.has_split else ():
+        mask = read.data[f"{part}_mask"].tolist()
+        assert mask == [other == part for other in PARTS]
 
 
 def arrays(**others: Any) -> Data:
