@@ -150,9 +150,16 @@ def load_ends(other_ptr, first, end, BLOCK_E: tl.constexpr, UNROLL: tl.constexpr
 
 
 @triton.jit
-def load_row(pointer, row, width, cell, inside):
-    """One row of a table, with a first dimension of 1."""
-    return tl.load(pointer + row * width + cell[None], mask=inside[None], other=0.0)
+def load_row(pointer, row, width, cell, inside, BLOCK_E: tl.constexpr):
+    """One row of a table for each of the edges side by side, [E, H, C] or [E, H].
+
+    So it lies in the threads as the rows of other nodes do.
+    """
+    edge = tl.zeros([BLOCK_E], tl.int32)[:, None]
+    if len(cell.shape) == 2:
+        edge = edge[:, :, None]
+    place = pointer + row * width + (cell[None] + edge)
+    return tl.load(place, mask=inside[None] & (edge == 0), other=0.0)
 
 
 @triton.jit

@@ -77,17 +77,17 @@ def _target_kernel(
     key_cells = (key_ptr + copy * other_rows * key_stride + cell)[None]
     value_cells = (value_ptr + copy * other_rows * value_stride + cell)[None]
     tau = inverse_temperature(temperature_ptr, heads, in_heads, scale, LEARNT)
-    # [1, H, C] and [1, H]
-    query = load_row(query_ptr, row, query_stride, cell, in_row)
+    # [E, H, C] and [E, H]
+    query = load_row(query_ptr, row, query_stride, cell, in_row, BLOCK_E)
     query = query.to(tl.float32) * tau[:, :, None]
-    dout = load_row(dout_ptr, row, H * C, cell, in_row).to(tl.float32)
-    lse = load_row(statistics_ptr, row, 2 * H, heads, in_heads)
-    delta = load_row(statistics_ptr + H, row, 2 * H, heads, in_heads)
+    dout = load_row(dout_ptr, row, H * C, cell, in_row, BLOCK_E).to(tl.float32)
+    lse = load_row(statistics_ptr, row, 2 * H, heads, in_heads, BLOCK_E)
+    delta = load_row(statistics_ptr + H, row, 2 * H, heads, in_heads, BLOCK_E)
     dquery = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
     if D:
         feature, d_cell, in_d = feature_cells(cell, heads, in_heads, C, D)
-        u = load_row(u_ptr, row, H * D, d_cell, in_d) * tau[:, :, None]
-        r = load_row(r_ptr, row, H * D, d_cell, in_d)
+        u = load_row(u_ptr, row, H * D, d_cell, in_d, BLOCK_E) * tau[:, :, None]
+        r = load_row(r_ptr, row, H * D, d_cell, in_d, BLOCK_E)
         du = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
     for s in range(start, end, BLOCK_E * UNROLL):
         rows_j = ()

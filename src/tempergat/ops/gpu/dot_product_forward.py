@@ -149,15 +149,15 @@ def _forward_kernel(
     key_cells = (key_ptr + copy * other_rows * key_stride + cell)[None]
     value_cells = (value_ptr + copy * other_rows * value_stride + cell)[None]
     tau = inverse_temperature(temperature_ptr, heads, in_heads, scale, LEARNT)
-    # [1, H, C]
-    query = load_row(query_ptr, row, query_stride, cell, in_row)
+    # [E, H, C]
+    query = load_row(query_ptr, row, query_stride, cell, in_row, BLOCK_E)
     query = query.to(tl.float32) * tau[:, :, None]
     max_logit = tl.full([BLOCK_E, BLOCK_H], -float("inf"), tl.float32)
     denominator = tl.zeros([BLOCK_E, BLOCK_H], tl.float32)
     weighted_sum = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
     if D:
         feature, d_cell, in_d = feature_cells(cell, heads, in_heads, C, D)
-        u = load_row(u_ptr, row, H * D, d_cell, in_d) * tau[:, :, None]
+        u = load_row(u_ptr, row, H * D, d_cell, in_d, BLOCK_E) * tau[:, :, None]
         feature_sum = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
     next_sources = load_ends(other_ptr, start, end, BLOCK_E, UNROLL)
     for s in range(start, end, BLOCK_E * UNROLL):

@@ -65,13 +65,15 @@ def _forward_kernel(
     row, start, end, partial, copy = load_work(
         items_ptr, num_items, own_rows, num_partials, COPIES
     )
-    # [1, H, C]
-    att = load_row(att_src_ptr, 0, 0, cell, in_row)
+    # [E, H, C]
+    att = load_row(att_src_ptr, 0, 0, cell, in_row, BLOCK_E)
     if SCORE_DST:
-        z_i = load_row(z_dst_ptr, row, H * C, cell, in_row).to(tl.float32)
-        score_i = tl.sum(z_i * load_row(att_dst_ptr, 0, 0, cell, in_row), axis=2)
-        target = score_dst_ptr + row * H + heads[None, :]
-        tl.store(target, score_i, mask=in_heads[None, :])
+        z_i = load_row(z_dst_ptr, row, H * C, cell, in_row, BLOCK_E).to(tl.float32)
+        att_i = load_row(att_dst_ptr, 0, 0, cell, in_row, BLOCK_E)
+        score_i = tl.sum(z_i * att_i, axis=2)  # [E, H]
+        # All edges side by side have the same.
+        score = tl.max(score_i, axis=0, keep_dims=True)
+        tl.store(score_dst_ptr + row * H + heads[None, :], score, in_heads[None, :])
     z_cells = (z_ptr + copy * other_rows * (H * C) + cell)[None]
     max_logit = tl.full([BLOCK_E, BLOCK_H], -float("inf"), tl.float32)
     denominator = tl.zeros([BLOCK_E, BLOCK_H], tl.float32)
@@ -172,15 +174,15 @@ def _backward_kernel(
         num_heads, KNOWN_HEADS, C, BLOCK_H, BLOCK_C, EXACT
     )
     COLUMNS: tl.constexpr = 4 if SCORE_DST else 3
-    # [1, H, C]
-    att = load_row(att_ptr, 0, 0, cell, in_row)
-    datt = tl.zeros([1, BLOCK_H, BLOCK_C], tl.float32)  # sum of dscore z
+    # [E, H, C]
+    att = load_row(att_ptr, 0, 0, cell, in_row, BLOCK_E)
+    datt = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)  # sum of dscore z
     for number in range(tl.program_id(0), total_items, tl.num_programs(0)):
         row, start, end, partial, copy = load_number(
             items_ptr, number, num_items, own_rows, num_partials, COPIES
         )
-        # z_j, [1, H, C], and its score, [1, H]
-        z = load_row(z_ptr, row, H * C, cell, in_row).to(tl.float32)
+        # z_j, [E, H, C], and its score, [E, H]
+        z = load_row(z_ptr, row, H * C, cell, in_row, BLOCK_E).to(tl.float32)
         score_j = tl.sum(z * att, axis=2)
         # sum over i of beta_ij dout_i, [E, H, C]
         dz = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
@@ -268,12 +270,11 @@ def _backward_kernel(
                 valid = s + k * BLOCK_E + tl.arange(0, BLOCK_E) < end
                 valid_head = valid[:, None] & in_heads[None, :]
                 tl.store(du_ptr + du_cells[k], dus[k], mask=valid_head)
-        dscore = tl.sum(dscore, axis=0, keep_dims=True)[:, :, None]
-        datt += dscore * z
-        dz = tl.sum(dz, axis=0, keep_dims=True) + dscore * att
+        datt += dscore[:, :, None] * z
+        dz = tl.sum(dz + dscore[:, :, None] * att, axis=0, keep_dims=True)
         store_row(dz_ptr, part_ptr, dz, row, partial, H * C, cell, in_row)
     target = datt_ptr + tl.program_id(0).to(tl.int64) * (H * C) + cell[None]
-    tl.store(target, datt, mask=in_row[None])
+    tl.store(target, tl.sum(datt, axis=0, keep_dims=True), mask=in_row[None])
 
 
 def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:

@@ -89,7 +89,7 @@ def _target_kernel(
     H, heads, in_heads, cell, in_row = tile_of_row(
         num_heads, KNOWN_HEADS, C, BLOCK_H, BLOCK_C, EXACT
     )
-    att = load_row(att_ptr, 0, 0, cell, in_row)  # [1, H, C]
+    att = load_row(att_ptr, 0, 0, cell, in_row, BLOCK_E)  # [E, H, C]
     # sum of dlogit leaky(v), [E, H, C]
     datt = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
     if D:
@@ -102,11 +102,11 @@ def _target_kernel(
         row, start, end, partial, copy = load_number(
             items_ptr, number, num_items, own_rows, num_partials, COPIES
         )
-        # [1, H, C] and [1, H]
-        z_i = load_row(z_dst_ptr, row, H * C, cell, in_row).to(tl.float32)
-        dout = load_row(dout_ptr, row, H * C, cell, in_row).to(tl.float32)
-        lse = load_row(statistics_ptr, row, 2 * H, heads, in_heads)
-        delta = load_row(statistics_ptr + H, row, 2 * H, heads, in_heads)
+        # [E, H, C] and [E, H]
+        z_i = load_row(z_dst_ptr, row, H * C, cell, in_row, BLOCK_E).to(tl.float32)
+        dout = load_row(dout_ptr, row, H * C, cell, in_row, BLOCK_E).to(tl.float32)
+        lse = load_row(statistics_ptr, row, 2 * H, heads, in_heads, BLOCK_E)
+        delta = load_row(statistics_ptr + H, row, 2 * H, heads, in_heads, BLOCK_E)
         # sum over j of dlogit leaky'(v), [E, H, C]
         dv = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
         for s in tl.range(start, end, BLOCK_E * UNROLL, num_stages=STAGES):
@@ -183,7 +183,7 @@ def _target_kernel(
                         )
                 dv += dlogit_wide * slope_v
                 datt += dlogit_wide * leaky_v
-        dz = tl.sum(dv, axis=0, keep_dims=True) * att
+        dz = tl.sum(dv * att, axis=0, keep_dims=True)
         store_row(dz_dst_ptr, part_ptr, dz, row, partial, H * C, cell, in_row)
     target = datt_ptr + program.to(tl.int64) * (H * C) + cell[None]
     tl.store(target, tl.sum(datt, axis=0, keep_dims=True), mask=in_row[None])
@@ -210,7 +210,7 @@ def _source_kernel(
     H, heads, in_heads, cell, in_row = tile_of_row(
         num_heads, KNOWN_HEADS, C, BLOCK_H, BLOCK_C, EXACT
     )
-    att = load_row(att_ptr, 0, 0, cell, in_row)  # [1, H, C]
+    att = load_row(att_ptr, 0, 0, cell, in_row, BLOCK_E)  # [E, H, C]
     att_below = att * slope
     if D:
         edge_map = load_map(edge_map_ptr, cell, in_row, H * C, D)
@@ -221,8 +221,8 @@ def _source_kernel(
     z_cells = (z_dst_ptr + first * (H * C) + cell)[None]
     dout_cells = (dout_ptr + first * (H * C) + cell)[None]
     statistics_cells = (statistics_ptr + first * (2 * H) + heads)[None]
-    # [1, H, C]
-    z_j = load_row(z_src_ptr, row, H * C, cell, in_row).to(tl.float32)
+    # [E, H, C]
+    z_j = load_row(z_src_ptr, row, H * C, cell, in_row, BLOCK_E).to(tl.float32)
     dz = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)  # [E, H, C]
     for s in tl.range(start, end, BLOCK_E * UNROLL, num_stages=STAGES):
         rows_i = ()

@@ -23,7 +23,7 @@ def load_map(edge_map_ptr, cell, in_row, width, D: tl.constexpr):
     """The linear map of edge features, D times [1, H, C]."""
     edge_map = ()
     for d in tl.static_range(D):
-        edge_map = edge_map + (load_row(edge_map_ptr, d, width, cell, in_row),)
+        edge_map = edge_map + (load_row(edge_map_ptr, d, width, cell, in_row, 1),)
     return edge_map
 
 

@@ -83,7 +83,7 @@ def _forward_kernel(
     H, heads, in_heads, cell, in_row = tile_of_row(
         num_heads, KNOWN_HEADS, C, BLOCK_H, BLOCK_C, EXACT
     )
-    att = load_row(att_ptr, 0, 0, cell, in_row)  # [1, H, C]
+    att = load_row(att_ptr, 0, 0, cell, in_row, BLOCK_E)  # [E, H, C]
     att_below = att * slope
     if D:
         edge_map = load_map(edge_map_ptr, cell, in_row, H * C, D)
@@ -91,8 +91,8 @@ def _forward_kernel(
         items_ptr, num_items, own_rows, num_partials, COPIES
     )
     z_cells = (z_src_ptr + copy * other_rows * (H * C) + cell)[None]
-    # [1, H, C]
-    z_i = load_row(z_dst_ptr, row, H * C, cell, in_row).to(tl.float32)
+    # [E, H, C]
+    z_i = load_row(z_dst_ptr, row, H * C, cell, in_row, BLOCK_E).to(tl.float32)
     max_logit = tl.full([BLOCK_E, BLOCK_H], -float("inf"), tl.float32)
     denominator = tl.zeros([BLOCK_E, BLOCK_H], tl.float32)
     weighted_sum = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
