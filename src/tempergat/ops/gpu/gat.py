@@ -174,8 +174,6 @@ def _backward_kernel(
         num_heads, KNOWN_HEADS, C, BLOCK_H, BLOCK_C, EXACT
     )
     COLUMNS: tl.constexpr = 4 if SCORE_DST else 3
-    # [E, H, C]
-    att = load_row(att_ptr, 0, 0, cell, in_row, BLOCK_E)
     datt = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)  # sum of dscore z
     for number in range(tl.program_id(0), total_items, tl.num_programs(0)):
         row, start, end, partial, copy = load_number(
@@ -183,7 +181,7 @@ def _backward_kernel(
         )
         # z_j, [E, H, C], and its score, [E, H]
         z = load_row(z_ptr, row, H * C, cell, in_row, BLOCK_E).to(tl.float32)
-        score_j = tl.sum(z * att, axis=2)
+        score_j = tl.sum(z * load_row(att_ptr, 0, 0, cell, in_row, BLOCK_E), axis=2)
         # sum over i of beta_ij dout_i, [E, H, C]
         dz = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
         # sum over i of du_ij, [E, H]
@@ -270,6 +268,8 @@ def _backward_kernel(
                 valid = s + k * BLOCK_E + tl.arange(0, BLOCK_E) < end
                 valid_head = valid[:, None] & in_heads[None, :]
                 tl.store(du_ptr + du_cells[k], dus[k], mask=valid_head)
+        # Loaded again: it would take registers meanwhile.
+        att = load_row(att_ptr, 0, 0, cell, in_row, BLOCK_E)
         datt += dscore[:, :, None] * z
         dz = tl.sum(dz + dscore[:, :, None] * att, axis=0, keep_dims=True)
         store_row(dz_ptr, part_ptr, dz, row, partial, H * C, cell, in_row)
@@ -329,7 +329,8 @@ def _edge_gradients(
     new = att.new_empty if edge_score is None else att.new_zeros
     du = new(edges, heads)
     dropout = dropout_arguments(call.dropout, saved.dropout_seed)
-    tile, plan = _tile(z), schedule(by_source.pointer)
+    # With more edges at once, registers would limit how many programs run.
+    tile, plan = _tile(z)._replace(unroll=2), schedule(by_source.pointer)
     given = (edge_score, edge_weight, edge_bias)
     work = plan.work(by_source, out.size(0) // copies, copies, given)
     if table is None:
