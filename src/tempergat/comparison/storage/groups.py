@@ -6,12 +6,15 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from tempergat.comparison.storage.rows import distinct, integer, text
+from pydantic import TypeAdapter, ValidationError
+
+from tempergat.comparison.storage.rows import Count, Text
 from tempergat.comparison.storage.schema import check_row, with_checksum
 from tempergat.training import NUMERICS, Run, canonical_json
 
 # Fingerprint, method, numerics and device: what the runs of a group share.
 Study = tuple[str, str, int, str]
+_HASHES, _SEEDS = TypeAdapter(tuple[Text, ...]), TypeAdapter(tuple[Count, ...])
 
 
 class Origin(NamedTuple):
@@ -96,5 +99,10 @@ def group_of(row: Sequence[Any]) -> Group:
     """
     id_, fingerprint, method, numerics, device, hashes, seeds, _ = row
     check_row(row[1:], f"of group {id_}")
-    keys, numbers = distinct(hashes, text), distinct(seeds, integer)
+    try:
+        keys, numbers = _HASHES.validate_json(hashes), _SEEDS.validate_json(seeds)
+    except ValidationError as error:
+        raise ValueError(f"the row of group {id_} was altered") from error
+    if not keys or not numbers or len({*keys, *numbers}) < len(keys) + len(numbers):
+        raise ValueError("a list is empty or holds a value twice")
     return Group(id_, fingerprint, method, keys, numbers, device, numerics)

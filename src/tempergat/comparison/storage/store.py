@@ -19,7 +19,7 @@ from tempergat.comparison.storage.groups import (
     group_of,
     group_row,
 )
-from tempergat.comparison.storage.rows import decode, encode, text
+from tempergat.comparison.storage.rows import decode, encode
 from tempergat.comparison.storage.schema import (
     GROUP_COLUMNS,
     NAME_COLUMNS,
@@ -254,7 +254,7 @@ class Store(Database):
         with self._altered_rows():
             for row in rows:
                 check_row(row, f"of the name {row[0]}")
-            return {text(name): text(graph) for name, graph, _ in rows}
+            return {str(name): str(graph) for name, graph, _ in rows}
 
     def _cut(
         self, study: Study, config_hash: str, seeds: Sequence[int], size: int
