@@ -23,7 +23,7 @@ import torch.nn.functional as F
 from torch_geometric.nn.models import GAT
 
 from benchmarks.origin import add_row, origin
-from tempergat.comparison.storage.groups import even_groups
+from tempergat.comparison.storage.rows import even_groups
 from tempergat.comparison.storage.store import Store
 from tempergat.comparison.sweeps.sweep import sweep
 from tempergat.data import Dataset, load

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from tempergat.comparison.results.from_runs import dataset_result
-from tempergat.comparison.storage.schema import checksum
+from tempergat.comparison.storage.database import checksum
 from tempergat.comparison.storage.store import Store
 from tempergat.comparison.sweeps.sweep import sweep
 from tempergat.training import Run

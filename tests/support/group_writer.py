@@ -3,7 +3,7 @@
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from tempergat.comparison.storage.groups import Group
+from tempergat.comparison.storage.rows import Group
 from tempergat.comparison.storage.store import Store
 from tempergat.training import Run
 from tests.support.made_up_runs import run

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from tempergat.base import UserError
-from tempergat.comparison.storage.schema import checksum
+from tempergat.comparison.storage.database import checksum
 from tempergat.comparison.storage.store import Store
 from tempergat.comparison.sweeps.state import Progress
 from tempergat.comparison.sweeps.sweep import sweep

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tempergat.base.errors import UserError
-from tempergat.comparison.storage.groups import even_groups
-from tempergat.comparison.storage.schema import SCHEMA_VERSION
+from tempergat.comparison.storage.database import SCHEMA_VERSION
+from tempergat.comparison.storage.rows import even_groups
 from tempergat.comparison.storage.store import Store
 from tempergat.training import Condition, LayerRecord, Run, Scores, config_hash
 from tests.support.made_up_runs import failed_run, run

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from tempergat.base import UserError, counted
-from tempergat.comparison.storage.groups import Group, RunKey
+from tempergat.comparison.storage.database import with_checksum
+from tempergat.comparison.storage.rows import Group, RunKey, encode, group_row
 from tempergat.comparison.storage.store import Store, store_file
 from tempergat.training import Run
 
@@ -167,11 +168,9 @@ class _MergedStore(Store):
             numbers = self._put_groups(groups)
             for content in contents:
                 # A name that is there stays.
-                for stem, graph in content.names.items():
-                    self._add_name(stem, graph)
-            return self._insert(
-                [replace(run, group_id=numbers.get(key)) for key, run in runs.items()]
-            )
+                self._insert("names", map(with_checksum, content.names.items()))
+            numbered = (replace(runs[k], group_id=numbers.get(k)) for k in runs)
+            return self._insert("runs", map(encode, numbered))
 
     def _put_groups(self, groups: Sequence[Group]) -> dict[RunKey, int]:
         """Write groups that are not there, and drop planned ones that are not given.
@@ -184,9 +183,9 @@ class _MergedStore(Store):
         for group, number in there.items():
             if group not in wanted:
                 self._connection.execute("DELETE FROM groups WHERE id = ?", (number,))
-        for group in groups:
-            if replace(group, id=0) not in there:
-                self._add_group(group.study, group.config_hashes, group.seeds)
+        new = [group for group in groups if replace(group, id=0) not in there]
+        rows = (group_row(g.study, g.config_hashes, g.seeds) for g in new)
+        self._insert("groups", rows)
         return {
             key: group.id for group in reversed(self.all_groups()) for key in group.keys
         }

@@ -23,7 +23,7 @@ from torch import Tensor
 
 import tempergat
 from tempergat.base import UserError, counted, first_line
-from tempergat.comparison.storage.groups import Group
+from tempergat.comparison.storage.rows import Group
 from tempergat.comparison.sweeps.workers import Job, OnEpoch
 from tempergat.data import Dataset
 from tempergat.training import (

@@ -12,7 +12,7 @@ from tempergat.comparison.results.result import (
     LargestClass,
     MethodResult,
 )
-from tempergat.comparison.storage.groups import Origin
+from tempergat.comparison.storage.rows import Origin
 from tempergat.stats import (
     PairedComparison,
     Summary,

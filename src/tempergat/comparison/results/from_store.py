@@ -16,7 +16,7 @@ from tempergat.comparison.results.notes import (
     stored_split_ratio,
 )
 from tempergat.comparison.search import setting_word
-from tempergat.comparison.storage.groups import Group, RunKey
+from tempergat.comparison.storage.rows import Group, RunKey
 from tempergat.comparison.storage.store import STORE_NAME, Store, store_file
 from tempergat.comparison.tune import notes_on_tuning, searched_settings
 from tempergat.nn import METHODS

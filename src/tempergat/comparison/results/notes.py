@@ -10,7 +10,7 @@ from tempergat.base import counted, joined, listed
 from tempergat.comparison.plan import Plan
 from tempergat.comparison.report.formats import p_value
 from tempergat.comparison.results.result import DatasetResult
-from tempergat.comparison.storage.groups import Origin
+from tempergat.comparison.storage.rows import Origin
 from tempergat.comparison.storage.store import Store
 from tempergat.comparison.sweeps.workers import Workers
 from tempergat.comparison.tune import Choice, notes_on_tuning, search_runs

@@ -1,23 +1,69 @@
-"""An SQLite file that holds a store: opened safely, its errors explained."""
+"""An SQLite file that holds a store: its tables, opened safely, its errors explained."""
 
+import hashlib
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
 from tempergat.base import UserError
-from tempergat.comparison.storage.schema import (
-    APPLICATION_ID,
-    SCHEMA_VERSION,
-    create_tables,
-)
+from tempergat.training import canonical_json
 
 BUSY_TIMEOUT_S = 60.0
 _LONGEST_REASON = 80
+SCHEMA_VERSION = 3
+# Distinguishes these files from other SQLite files: "tgat" in ASCII.
+_APPLICATION_ID = 0x74676174
+
+_TEXT = "TEXT NOT NULL"
+_NUMBER = "INTEGER NOT NULL"
+# The columns of each table and their types. The last is a checksum of the others.
+TABLES = {
+    "groups": {
+        "id": "INTEGER PRIMARY KEY",
+        "fingerprint": _TEXT,
+        "method": _TEXT,
+        "numerics": _NUMBER,
+        "device": _TEXT,
+        "config_hashes": _TEXT,
+        "seeds": _TEXT,
+        "checksum": _TEXT,
+    },
+    "runs": {
+        "fingerprint": _TEXT,
+        "method": _TEXT,
+        "config_hash": _TEXT,
+        "seed": _NUMBER,
+        "numerics": _NUMBER,
+        "device": _TEXT,
+        "dataset": _TEXT,
+        "status": "TEXT NOT NULL CHECK (status IN ('done', 'failed'))",
+        "group_id": "INTEGER REFERENCES groups (id)",
+        "record": _TEXT,
+        "checksum": _TEXT,
+    },
+    "names": {"name": "TEXT PRIMARY KEY", "graph": _TEXT, "checksum": _TEXT},
+}
+
+
+def _table(name: str, *rest: str) -> str:
+    """SQL that makes a table; a store's text of it never changes."""
+    columns = (f"{column} {kind}" for column, kind in TABLES[name].items())
+    return f"CREATE TABLE {name} (\n    " + ",\n    ".join([*columns, *rest]) + "\n)"
+
+
+_KEY = "PRIMARY KEY (fingerprint, method, config_hash, seed, numerics, device)"
+_STATEMENTS = (
+    _table("groups"),
+    """CREATE INDEX groups_of_a_study
+    ON groups (fingerprint, method, numerics, device)""",
+    f"{_table('runs', _KEY)} WITHOUT ROWID",
+    f"{_table('names')} WITHOUT ROWID",
+)
 
 
 class Database:
@@ -102,7 +148,7 @@ class Database:
             ((application,),) = self._read("PRAGMA application_id")
             ((version,),) = self._read("PRAGMA user_version")
             ((tables,),) = self._read("SELECT count(*) FROM sqlite_master")
-        if tables and application != APPLICATION_ID:
+        if tables and application != _APPLICATION_ID:
             raise UserError(
                 f"{self.path} is an SQLite file of another program; choose another "
                 "place for the store with --out (out= in Python)"
@@ -127,8 +173,26 @@ class Database:
             )
         self._connection.execute("PRAGMA synchronous = FULL")
         with self._transaction(), self._altered_rows():
-            create_tables(self._connection)
+            self._create_tables()
         self._connection.execute("PRAGMA foreign_keys = ON")
+
+    def _create_tables(self) -> None:
+        """Make the tables of a new store, or check those that are there."""
+        # Another process may have made them while this one waited for the transaction.
+        ((version,),) = self._read("PRAGMA user_version")
+        # Without the indexes that SQLite makes by itself.
+        rows = self._read("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
+        statements = [sql for (sql,) in rows]
+        if version == SCHEMA_VERSION:
+            if sorted(statements) != sorted(_STATEMENTS):
+                raise ValueError("its tables were altered")
+            return
+        if version or statements:
+            raise ValueError(f"its version is {version}, which does not fit its tables")
+        for statement in _STATEMENTS:
+            self._connection.execute(statement)
+        self._connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+        self._connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
     def _write_ahead_log(self) -> str:
         # SQLite ignores its busy timeout when two processes switch the mode at once.
@@ -161,6 +225,25 @@ class Database:
         """The rows that a query selects."""
         with self._user_errors():
             return self._connection.execute(query, values).fetchall()
+
+    def _select(
+        self, table: str, rest: str = "", values: Sequence[str | int] = ()
+    ) -> list[Any]:
+        """All columns of rows of a table; `rest` is the end of the query."""
+        return self._read(
+            f"SELECT {', '.join(TABLES[table])} FROM {table} {rest}", values
+        )
+
+    def _insert(self, table: str, rows: Iterable[Sequence[Any]]) -> int:
+        """Write rows, but for those that are there; return how many were new."""
+        names = ", ".join(TABLES[table])
+        marks = ", ".join("?" * len(TABLES[table]))
+        before = self._connection.total_changes
+        self._connection.executemany(
+            f"INSERT INTO {table} ({names}) VALUES ({marks}) ON CONFLICT DO NOTHING",
+            rows,
+        )
+        return self._connection.total_changes - before
 
     @contextmanager
     def _user_errors(self) -> Iterator[None]:
@@ -226,3 +309,32 @@ class Database:
             f"the store {self.path} is damaged ({reason}); restore it from a copy, or "
             "move it away and run again"
         )
+
+
+def checksum(columns: Sequence[Any]) -> str:
+    """The checksum of the other columns of a row."""
+    return hashlib.sha256(canonical_json(list(columns)).encode()).hexdigest()[:16]
+
+
+def with_checksum(columns: Sequence[Any]) -> tuple[Any, ...]:
+    """A row: its columns, then their checksum."""
+    return (*columns, checksum(columns))
+
+
+def check_row(row: Sequence[Any], which: str) -> None:
+    """Compare a row with the checksum in its last column.
+
+    Args:
+        row: All columns that the checksum is of, and the checksum.
+        which: Which row it is, for the error.
+
+    Raises:
+        ValueError: They do not match.
+    """
+    try:
+        matches = checksum(row[:-1]) == row[-1]
+    except TypeError:
+        # Bytes in the place of text.
+        matches = False
+    if not matches:
+        raise ValueError(f"the row {which} was altered")

@@ -1,4 +1,4 @@
-"""A run as a row of the store's table, and back.
+"""Runs, and the groups that train together, as rows of a store, and back.
 
 A store may have been damaged or altered, so every value is checked while it is read: a
 value of another type than the one that was written raises a `ValueError` here, and not
@@ -8,14 +8,17 @@ some other error far away.
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, is_dataclass
-from typing import Annotated, Any, Literal
+from dataclasses import asdict, dataclass, is_dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationError
 
-from tempergat.comparison.storage.schema import RUN_COLUMNS, check_row, with_checksum
+from tempergat.comparison.storage.database import TABLES, check_row, with_checksum
 from tempergat.training import (
+    NUMERICS,
     Condition,
     LayerRecord,
     Run,
@@ -27,13 +30,83 @@ from tempergat.training import (
 )
 
 # The columns that a run has as attributes too; then come its record and a checksum.
-_PLAIN_COLUMNS = tuple(RUN_COLUMNS)[:-2]
+_PLAIN_COLUMNS = tuple(TABLES["runs"])[:-2]
 
-Text = Annotated[str, Field(strict=True)]
-Count = Annotated[int, Field(strict=True, ge=0)]
+_Text = Annotated[str, Field(strict=True)]
+_Count = Annotated[int, Field(strict=True, ge=0)]
 _Finite = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 _Number = Annotated[int, Field(strict=True)] | _Finite
-_Counts = tuple[tuple[Count, ...], ...]
+_Counts = tuple[tuple[_Count, ...], ...]
+_HASHES, _SEEDS = TypeAdapter(tuple[_Text, ...]), TypeAdapter(tuple[_Count, ...])
+
+# Fingerprint, method, numerics and device: what the runs of a group share.
+Study = tuple[str, str, int, str]
+
+
+class Origin(NamedTuple):
+    """Where runs were made; runs of different origins are not compared."""
+
+    device: str
+    numerics: int
+
+    def __str__(self) -> str:
+        if self.numerics == NUMERICS:
+            return self.device
+        return f"{self.device} with numerics {self.numerics}"
+
+
+class RunKey(NamedTuple):
+    """What identifies a run."""
+
+    fingerprint: str
+    method: str
+    numerics: int
+    device: str
+    config_hash: str
+    seed: int
+
+    @classmethod
+    def of(cls, run: Run) -> "RunKey":
+        """The key of a run."""
+        return cls(*(getattr(run, name) for name in cls._fields))
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs of one method on one dataset that train together.
+
+    It holds every seed under every configuration. There is one configuration; only
+    groups that earlier versions trained may have several.
+    """
+
+    id: int
+    fingerprint: str
+    method: str
+    config_hashes: tuple[str, ...]
+    seeds: tuple[int, ...]
+    device: str = "cpu"
+    numerics: int = NUMERICS
+
+    @property
+    def study(self) -> Study:
+        """Fingerprint, method, numerics and device: what its runs share."""
+        return (self.fingerprint, self.method, self.numerics, self.device)
+
+    @cached_property
+    def keys(self) -> frozenset[RunKey]:
+        """What identifies each of its runs."""
+        return frozenset(
+            RunKey(*self.study, config_hash, seed)
+            for config_hash in self.config_hashes
+            for seed in self.seeds
+        )
+
+
+def even_groups(seeds: Sequence[int], most: int) -> list[Sequence[int]]:
+    """Seeds cut into as few groups of at most `most` as possible, of about one size."""
+    count = -(-len(seeds) // most)
+    cuts = [-(-len(seeds) * number // max(count, 1)) for number in range(count + 1)]
+    return [seeds[a:b] for a, b in pairwise(cuts)]
 
 
 def encode(run: Run) -> tuple[Any, ...]:
@@ -103,6 +176,31 @@ def decode_confusion(record: Any) -> Sequence[tuple[int, ...]]:
     return confusion_rows(np.array(content))
 
 
+def group_row(
+    study: Study, config_hashes: Sequence[str], seeds: Sequence[int]
+) -> tuple[Any, ...]:
+    """The columns of a new group's row; the store gives it its number."""
+    lists = (canonical_json(list(config_hashes)), canonical_json(list(seeds)))
+    return (None, *with_checksum((*study, *lists)))
+
+
+def group_of(row: Sequence[Any]) -> Group:
+    """The group of a row.
+
+    Raises:
+        ValueError: The row does not match its checksum, or holds no group.
+    """
+    id_, fingerprint, method, numerics, device, hashes, seeds, _ = row
+    check_row(row[1:], f"of group {id_}")
+    try:
+        keys, numbers = _HASHES.validate_json(hashes), _SEEDS.validate_json(seeds)
+    except ValidationError as error:
+        raise ValueError(f"the row of group {id_} was altered") from error
+    if not keys or not numbers or len({*keys, *numbers}) < len(keys) + len(numbers):
+        raise ValueError("a list is empty or holds a value twice")
+    return Group(id_, fingerprint, method, keys, numbers, device, numerics)
+
+
 def _plain(value: Any) -> Any:
     """A value of a run as plain JSON values."""
     if isinstance(value, LayerRecord):
@@ -136,7 +234,7 @@ class _Exact(BaseModel, extra="forbid"):
 
 
 class _Scores(_Exact):
-    epoch: Count
+    epoch: _Count
     train: _Number | None
     val: _Number
     test: _Number
@@ -153,11 +251,11 @@ class _Condition(_Exact):
     noise: Literal["none", "gaussian", "missing"] = "none"
     level: _Number = 0.0
     tau: _Number | None = None
-    change: Text | None = None
+    change: _Text | None = None
 
 
 class _Cells(_Exact):
-    classes: Count
+    classes: _Count
     cells: _Counts
 
 
@@ -174,25 +272,25 @@ class _Extras(BaseModel):
 
     condition: _AsCondition | None = None
     matmul_precision: Literal["highest", "high"] = "highest"
-    numerics: Count = 1
-    parameter_count: Count | None = None
+    numerics: _Count = 1
+    parameter_count: _Count | None = None
     curves: dict[str, _Numbers] | None = None
     layers_at_epochs: dict[int, _AsLayers] | None = None
     metrics: dict[str, dict[str, _AsScores]] | None = None
     confusion: Annotated[Any, AfterValidator(decode_confusion)] = None
     gate_counts: _Counts | None = None
-    training_nodes: Count | None = None
+    training_nodes: _Count | None = None
 
 
 class _Columns(BaseModel):
     """Attributes that are columns of the table."""
 
-    dataset: Text
-    fingerprint: Text
-    method: Text
-    seed: Count
+    dataset: _Text
+    fingerprint: _Text
+    method: _Text
+    seed: _Count
     status: Literal["done", "failed"]
-    group_id: Count | None
+    group_id: _Count | None
 
 
 class _Record(_Columns, _Extras):
@@ -200,15 +298,15 @@ class _Record(_Columns, _Extras):
 
     config: dict[str, Any]
     scores: dict[str, _AsScores]
-    failed_epoch: Count | None
-    reason: Text | None
-    split: Count
+    failed_epoch: _Count | None
+    reason: _Text | None
+    split: _Count
     selected: _AsLayers
     last: _AsLayers
     time_s: _Number
-    memory_bytes: Count | None
-    versions: dict[str, Text]
-    device: Text
+    memory_bytes: _Count | None
+    versions: dict[str, _Text]
+    device: _Text
 
 
 EXTRAS = tuple(_Extras.model_fields)

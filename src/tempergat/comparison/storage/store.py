@@ -9,24 +9,17 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from tempergat.base import UserError, counted, file_stem
-from tempergat.comparison.storage.database import Database
-from tempergat.comparison.storage.groups import (
+from tempergat.comparison.storage.database import Database, check_row, with_checksum
+from tempergat.comparison.storage.rows import (
     Group,
     Origin,
     RunKey,
     Study,
+    decode,
+    encode,
     even_groups,
     group_of,
     group_row,
-)
-from tempergat.comparison.storage.rows import decode, encode
-from tempergat.comparison.storage.schema import (
-    GROUP_COLUMNS,
-    NAME_COLUMNS,
-    RUN_COLUMNS,
-    check_row,
-    insert_statement,
-    with_checksum,
 )
 from tempergat.training import NUMERICS, Run, canonical_json
 
@@ -127,7 +120,7 @@ class Store(Database):
             How many were new.
         """
         with self._transaction():
-            return self._insert(runs)
+            return self._insert("runs", map(encode, runs))
 
     def put_part(self, group: Group, runs: Sequence[Run]) -> list[Group]:
         """Write the runs of a group, or a part where the rest does not fit memory.
@@ -145,7 +138,7 @@ class Store(Database):
         size = len(runs)
         part, rest = group.seeds[:size], group.seeds[size:]
         with self._transaction():
-            self._insert(runs)
+            self._insert("runs", map(encode, runs))
             # Without file locks, another process may have written first.
             if rest and self.parts_of(group) == [group]:
                 (config_hash,) = group.config_hashes
@@ -181,20 +174,15 @@ class Store(Database):
             device=None if origin is None else [origin.device],
             numerics=None if origin is None else [origin.numerics],
         )
-        rows = self._read(
-            f"SELECT {', '.join(RUN_COLUMNS)} FROM runs {where}ORDER BY dataset, "
-            "fingerprint, method, config_hash, seed, numerics, device",
-            values,
-        )
+        order = "dataset, fingerprint, method, config_hash, seed, numerics, device"
+        rows = self._select("runs", f"{where}ORDER BY {order}", values)
         with self._altered_rows():
             return [decode(row) for row in rows]
 
     def all_groups(self, study: Study | None = None) -> list[Group]:
         """Every group, or those of one study, in the order they were cut."""
         where = "" if study is None else _OF_A_STUDY
-        columns = ", ".join(GROUP_COLUMNS)
-        query = f"SELECT {columns} FROM groups {where}ORDER BY id"
-        rows = self._read(query, study or ())
+        rows = self._select("groups", f"{where}ORDER BY id", study or ())
         with self._altered_rows():
             return [group_of(row) for row in rows]
 
@@ -244,13 +232,13 @@ class Store(Database):
         with self._transaction():
             owner = self.all_names().get(stem)
             if owner is None and self._is_first(stem, fingerprints):
-                self._add_name(stem, graph)
+                self._insert("names", [with_checksum((stem, graph))])
                 owner = graph
         return stem if owner == graph else f"{stem}-{graph[:_DIGITS]}"
 
     def all_names(self) -> dict[str, str]:
         """The fingerprint of the graph that has its tables under each name."""
-        rows = self._read(f"SELECT {', '.join(NAME_COLUMNS)} FROM names")
+        rows = self._select("names")
         with self._altered_rows():
             for row in rows:
                 check_row(row, f"of the name {row[0]}")
@@ -259,14 +247,9 @@ class Store(Database):
     def _cut(
         self, study: Study, config_hash: str, seeds: Sequence[int], size: int
     ) -> None:
-        for part in even_groups(seeds, size):
-            self._add_group(study, [config_hash], part)
-
-    def _add_group(
-        self, study: Study, config_hashes: Sequence[str], seeds: Sequence[int]
-    ) -> None:
-        row = (None, *group_row(study, config_hashes, seeds))
-        self._connection.execute(insert_statement("groups", GROUP_COLUMNS), row)
+        parts = even_groups(seeds, size)
+        rows = (group_row(study, [config_hash], part) for part in parts)
+        self._insert("groups", rows)
 
     def _groups_of(self, study: Study, config_hash: str) -> list[Group]:
         groups = self.all_groups(study)
@@ -276,20 +259,6 @@ class Store(Database):
         """The keys of stored runs, failed ones included."""
         rows = self._read(f"SELECT config_hash, seed FROM runs {_OF_A_STUDY}", study)
         return {RunKey(*study, config_hash, seed) for config_hash, seed in rows}
-
-    def _insert(self, runs: Sequence[Run]) -> int:
-        before = self._connection.total_changes
-        self._connection.executemany(
-            f"{insert_statement('runs', RUN_COLUMNS)} ON CONFLICT DO NOTHING",
-            [encode(run) for run in runs],
-        )
-        return self._connection.total_changes - before
-
-    def _add_name(self, stem: str, graph: str) -> None:
-        statement = insert_statement("names", NAME_COLUMNS)
-        self._connection.execute(
-            f"{statement} ON CONFLICT DO NOTHING", with_checksum((stem, graph))
-        )
 
     def _is_first(self, stem: str, fingerprints: Collection[str]) -> bool:
         """Whether no other graph of this name has runs from before names were kept."""

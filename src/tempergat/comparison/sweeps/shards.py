@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from tempergat.base import UserError, counted
-from tempergat.comparison.storage.groups import Group
+from tempergat.comparison.storage.rows import Group
 from tempergat.training import Run
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import torch
 
-from tempergat.comparison.storage.groups import Group, Origin, RunKey, even_groups
+from tempergat.comparison.storage.rows import Group, Origin, RunKey, even_groups
 from tempergat.comparison.storage.store import Store
 from tempergat.comparison.sweeps.shards import Shard, divide_groups
 from tempergat.data import Dataset

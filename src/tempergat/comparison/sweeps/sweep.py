@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 
 from tempergat.base import GroupLocks
-from tempergat.comparison.storage.groups import Group
+from tempergat.comparison.storage.rows import Group
 from tempergat.comparison.storage.store import Store
 from tempergat.comparison.sweeps.shards import Shard
 from tempergat.comparison.sweeps.state import OnProgress, SweepState

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol, Self
 
 import torch
 
-from tempergat.comparison.storage.groups import Group
+from tempergat.comparison.storage.rows import Group
 from tempergat.data import Dataset
 from tempergat.training import (
     BuildModule,
