@@ -6,7 +6,7 @@ from typing import Any
 from studies.results import read_plan, result_path
 from studies.runner import Stage, Stages
 from tempergat.base import csv_text, write_text
-from tempergat.comparison.search import Proposals, best_trial, search_for_any_graph
+from tempergat.comparison.search import Proposals, search_for_any_graph
 from tempergat.comparison.storage.export import read_runs
 from tempergat.training import config_hash, load_recipe
 
@@ -50,7 +50,7 @@ def search_stages(graph: str, file: str, number: int, method: str) -> Stages:
     seeds = range(search["first_seed"], search["first_seed"] + PLAN["seeds"])
     for _ in range(PLAN["trials"]):
         proposals.tell((yield Stage(file, graph, [proposals.ask()], seeds)))
-    best = proposals.config_of(best_trial(proposals.trials))
+    best = proposals.config_of(proposals.best)
     yield Stage(file, graph, [best], reported_seeds(search))
     if number:
         write_trials(graph, number, proposals)
@@ -71,7 +71,7 @@ def read_trials() -> list[dict[str, Any]]:
 
 def write_trials(graph: str, number: int, proposals: Proposals) -> None:
     """Add the trials of one search, whose runs are all stored."""
-    best, lines = best_trial(proposals.trials), read_trials()
+    best, lines = proposals.best, read_trials()
     for trial in proposals.trials:
         settings = proposals.config_of(trial).model_dump(mode="json")
         lines.append(

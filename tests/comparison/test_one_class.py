@@ -13,10 +13,10 @@ import tempergat
 from tempergat.base import UserError
 from tempergat.comparison.report.formats import as_text
 from tempergat.comparison.report.records import as_json
+from tempergat.comparison.report.sentences import verdict
 from tempergat.comparison.report.tables import result_table
 from tempergat.comparison.results.from_runs import dataset_result
 from tempergat.comparison.results.result import DatasetResult
-from tempergat.comparison.results.verdict import verdict
 from tempergat.training import Run
 from tests.support.made_up_runs import run
 from tests.support.tiny_graph import write_graph, write_recipe

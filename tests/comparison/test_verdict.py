@@ -7,10 +7,10 @@ import pytest
 
 from tempergat.comparison.plan import make_plan
 from tempergat.comparison.report.formats import as_text
+from tempergat.comparison.report.sentences import verdict
 from tempergat.comparison.report.tables import result_table
 from tempergat.comparison.results.from_runs import dataset_result
 from tempergat.comparison.results.result import DatasetResult
-from tempergat.comparison.results.verdict import verdict
 from tests.support.made_up_runs import failed_run, run, study
 
 SEEDS = range(8)

@@ -5,6 +5,7 @@ numbers do. Only matplotlib's object interface is used, never its global state.
 """
 
 import io
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -94,7 +95,9 @@ def _save(
     figure: Figure, stem: str | Path, suffix: str, metadata: dict[str, None]
 ) -> Path:
     buffer = io.BytesIO()
-    with style():
+    with style(), warnings.catch_warnings():
+        # Letters that the font lacks are drawn as boxes.
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
         figure.savefig(buffer, format=suffix[1:], metadata=metadata)
     path = Path(f"{stem}{suffix}")
     write_into(path.parent, path.name, buffer.getvalue())

@@ -108,6 +108,14 @@ class Proposals:
         self._settings: dict[str, Setting] = {}
         self.trials: list[Trial] = []
 
+    @property
+    def best(self) -> Trial:
+        """The trial of best mean validation score, the first of equal ones.
+
+        Where a run failed in every trial, the first: the recipe's own settings.
+        """
+        return max(self.trials, key=lambda t: -1.0 if t.score is None else t.score)
+
     def config_of(self, trial: Trial) -> RunConfig:
         """The method's settings in a trial."""
         return self._config.with_changes(**trial.settings)
@@ -145,21 +153,6 @@ class Proposals:
         self._asked = None
         self.trials.append(trial)
         return trial
-
-
-def best_trial(trials: Sequence[Trial]) -> Trial:
-    """The trial of best mean validation score, the first of equal ones.
-
-    Raises:
-        UserError: A run failed in every trial.
-    """
-    scored = [trial for trial in trials if trial.score is not None]
-    if not scored:
-        raise UserError(
-            f"a run failed in each of the {len(trials)} trials; lower the learning "
-            "rates in the search"
-        )
-    return max(scored, key=lambda trial: trial.score or 0.0)
 
 
 def require_optuna() -> Any:

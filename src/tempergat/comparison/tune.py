@@ -17,7 +17,6 @@ from tempergat.comparison.search import (
     Search,
     Setting,
     Trial,
-    best_trial,
     search_for_any_graph,
     setting_word,
 )
@@ -84,9 +83,11 @@ def search_settings(
                 proposals.tell(mine)
         on_search(number + 1, plan.tune)
     return [
-        _choice(config.method, split, proposals)
+        Choice(
+            method, split, tuple(tried.trials), tried.best, tried.config_of(tried.best)
+        )
         for split, of_split in searches.items()
-        for config, proposals in zip(plan.configs, of_split, strict=True)
+        for method, tried in zip(plan.methods, of_split, strict=True)
     ]
 
 
@@ -239,14 +240,6 @@ def _proposals(plan: Plan, config: RunConfig, search: Search) -> Proposals:
             "settings; leave some out"
         )
     return Proposals(config, values, search.sampler_seed)
-
-
-def _choice(method: str, split: int, proposals: Proposals) -> Choice:
-    trials = proposals.trials
-    # Where every trial fails, the table shows the failure of the recipe's settings.
-    scored = any(trial.score is not None for trial in trials)
-    chosen = best_trial(trials) if scored else trials[0]
-    return Choice(method, split, tuple(trials), chosen, proposals.config_of(chosen))
 
 
 def _in_words(settings: Sequence[Mapping[str, Setting]]) -> str:

@@ -7,8 +7,9 @@ import matplotlib
 import pytest
 
 from tempergat import nn
+from tempergat.base.figures import save_figure
 from tempergat.comparison.report import figures as plots
-from tempergat.comparison.report.figures import write_figure
+from tempergat.comparison.report.figures import result_figure
 from tempergat.comparison.report.tables import indistinct_groups
 from tempergat.comparison.results.from_runs import dataset_result
 from tempergat.comparison.results.result import DatasetResult
@@ -26,10 +27,10 @@ def result() -> DatasetResult:
 def test_a_figure_is_the_same_bytes_whatever_the_users_settings_which_stay(
     result: DatasetResult, tmp_path: Path
 ) -> None:
-    first = write_figure(result, tmp_path / "first", "gat")
+    first = save_figure(result_figure(result, "gat"), tmp_path / "first")
     with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "red"}):
         before = dict(matplotlib.rcParams)
-        second = write_figure(result, tmp_path / "second", "gat")
+        second = save_figure(result_figure(result, "gat"), tmp_path / "second")
         assert dict(matplotlib.rcParams) == before
     assert [p.suffix for p in first] == [".svg", ".png"]
     for one, two in zip(first, second, strict=True):
@@ -39,7 +40,7 @@ def test_a_figure_is_the_same_bytes_whatever_the_users_settings_which_stay(
 def test_the_scores_figure_shows_every_run_and_names_failures(
     result: DatasetResult,
 ) -> None:
-    figure = plots.result_figure(result, "gat")
+    figure = result_figure(result, "gat")
     (axes,) = figure.axes
     assert sum(len(points.get_offsets()) for points in axes.collections) == 66
     labels = [label.get_text() for label in axes.get_yticklabels()]
@@ -49,7 +50,7 @@ def test_the_scores_figure_shows_every_run_and_names_failures(
 def test_methods_without_a_finished_run_can_be_drawn(tmp_path: Path) -> None:
     runs = [failed_run("gat", 0), failed_run("gcn", 0)]
     result = dataset_result(runs, METHODS, "gat")
-    svg, _ = write_figure(result, tmp_path / "figure", "gat")
+    svg, _ = save_figure(result_figure(result, "gat"), tmp_path / "figure")
     assert ElementTree.parse(svg).getroot().tag.endswith("svg")
 
 

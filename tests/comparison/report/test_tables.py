@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tempergat.base import files
+from tempergat.base import csv_text, files
 from tempergat.base.errors import UserError
 from tempergat.comparison.report.formats import (
     Table,
@@ -20,8 +20,9 @@ from tempergat.comparison.report.formats import (
     p_value,
     signed,
 )
-from tempergat.comparison.report.records import as_csv, as_json, write_result
+from tempergat.comparison.report.records import as_json, as_rows
 from tempergat.comparison.report.tables import notes_on_methods, result_table
+from tempergat.comparison.results.comparison import Comparison
 from tempergat.comparison.results.from_runs import dataset_result
 from tempergat.comparison.results.result import DatasetResult
 from tempergat.training import LayerRecord
@@ -75,7 +76,7 @@ def test_json_stays_strict_where_a_learned_value_is_no_number() -> None:
 
 
 def test_csv_has_a_line_per_method_with_numbers_in_full(result: DatasetResult) -> None:
-    lines = list(csv.DictReader(io.StringIO(as_csv(result))))
+    lines = list(csv.DictReader(io.StringIO(csv_text(as_rows(result)))))
     assert [line["method"] for line in lines] == ["gcn", "gat", "gated"]
     assert float(lines[1]["std"]) == result["gat"].summary.std
     assert lines[1]["difference"] == ""
@@ -143,11 +144,12 @@ def test_tiny_p_values_are_given_by_bound() -> None:
 def test_all_files_of_a_result_are_written(
     result: DatasetResult, tmp_path: Path
 ) -> None:
-    paths = write_result(result, tmp_path / "out", baseline="gat")
-    suffixes = ("csv", "md", "tex", "svg", "png")
+    comparison = Comparison(result, [], "gat", "default", "cpu", complete=True)
+    paths = comparison.written_to(tmp_path / "out").files
+    suffixes = ("csv", "md", "tex", "svg", "png", "html")
     assert [path.name for path in paths] == [f"cora.{suffix}" for suffix in suffixes]
     assert all(path.stat().st_size for path in paths)
-    assert len(list((tmp_path / "out").iterdir())) == 5
+    assert len(list((tmp_path / "out").iterdir())) == 6
 
 
 def test_a_folder_that_cannot_be_made_is_a_user_error(tmp_path: Path) -> None:
@@ -182,7 +184,7 @@ def test_the_table_says_how_many_splits_the_runs_are_on(runs: int, words: str) -
     )
     assert words in result_table(result).notes[-1]
     assert as_json(result)["splits"] == 3
-    assert next(csv.DictReader(io.StringIO(as_csv(result))))["splits"] == "3"
+    assert next(csv.DictReader(io.StringIO(csv_text(as_rows(result)))))["splits"] == "3"
 
 
 def intervals(result: DatasetResult) -> list[str]:
@@ -246,7 +248,8 @@ def test_pictures_of_hostile_names_are_well_formed(tmp_path: Path) -> None:
     names = ["gat", "$x^2$\x01\ufffe"]
     runs = study(HOSTILE, dict.fromkeys(names, 80.0), range(5))
     result = dataset_result(runs, names, "gat")
-    *_, svg, _ = write_result(result, tmp_path)
+    comparison = Comparison(result, runs, None, "default", "cpu", complete=True)
+    *_, svg, _, _ = comparison.written_to(tmp_path).files
     assert ElementTree.parse(svg).getroot().tag.endswith("svg")
 
 

@@ -36,8 +36,6 @@ from tempergat.comparison.html_report.page import (
 )
 from tempergat.comparison.html_report.tables import plain_table, score_table
 from tempergat.comparison.paper import published_scores
-from tempergat.comparison.report.formats import as_latex, as_markdown
-from tempergat.comparison.report.records import as_csv
 from tempergat.comparison.report.sentences import ONE_CLASS_MARK
 from tempergat.comparison.report.tables import shown_interval
 from tempergat.comparison.results.result import METRIC_NAMES, DatasetResult
@@ -173,9 +171,9 @@ def _section(
     name = html.escape(graph)
     published = {} if comparison.condition else published_scores(result)
     copies = {
-        "LaTeX": as_latex(comparison.text_table),
-        "Markdown": as_markdown(comparison.text_table),
-        "CSV": as_csv(result),
+        "LaTeX": comparison.to_latex(),
+        "Markdown": comparison.to_markdown(),
+        "CSV": comparison.to_csv(),
     }
     reading = {
         subject.replace("_", " "): what for subject, what in comparison.reading.items()

@@ -1,7 +1,5 @@
 """Figures of results: scores with their intervals, and average ranks."""
 
-import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +7,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from tempergat.base import printable
-from tempergat.base.figures import new_figure, save_figure, style
+from tempergat.base.figures import new_figure, style
 from tempergat.comparison.report.tables import indistinct_groups, shown_interval
 from tempergat.comparison.results.result import METRIC_NAMES, DatasetResult
 from tempergat.nn import METHODS
@@ -61,16 +59,6 @@ def result_figure(result: DatasetResult, baseline: str | None = None) -> Figure:
         axes.set_xlabel(f"test {METRIC_NAMES[result.metric]} (%){bars}")
         axes.set_title(f"{_title(result.dataset)}, {_runs_in_words(result)}")
     return figure
-
-
-def write_figure(
-    result: DatasetResult, stem: Path, baseline: str | None = None
-) -> tuple[Path, Path]:
-    """Draw every run of a result, with means and intervals, as SVG and PNG."""
-    with warnings.catch_warnings():
-        # Letters that the font lacks are drawn as boxes.
-        warnings.filterwarnings("ignore", "Glyph .* missing from font")
-        return save_figure(result_figure(result, baseline), stem)
 
 
 def ranks_figure(title: str, table: RankTable) -> Figure:

@@ -1,14 +1,9 @@
-"""A result as plain values (rows, CSV and JSON), and its files."""
+"""A result as plain values: rows and JSON."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
-from tempergat.base import csv_text, file_stem, write_into
-from tempergat.comparison.report.formats import as_latex, as_markdown
-from tempergat.comparison.report.tables import result_table
 from tempergat.comparison.results.result import (
     LARGEST_CLASS,
     DatasetResult,
@@ -89,47 +84,6 @@ def as_rows(result: DatasetResult) -> list[dict[str, Any]]:
         known = {"method": LARGEST_CLASS, "mean": result.largest_class.mean}
         rows.append({**dict.fromkeys(rows[0]), **of_all, **known})
     return rows
-
-
-def as_csv(result: DatasetResult) -> str:
-    """One line per row of `as_rows`."""
-    return csv_text(as_rows(result))
-
-
-def write_result(
-    result: DatasetResult,
-    folder: Path,
-    baseline: str | None = None,
-    notes: Sequence[str] = (),
-    name: str | None = None,
-) -> list[Path]:
-    """Write a result's tables and its figure.
-
-    Args:
-        result: The result of one dataset.
-        folder: Where to write; made when missing.
-        baseline: The method whose mean is drawn across the figure.
-        notes: Further sentences below the tables.
-        name: Name of the files without suffix; the dataset's when left out.
-
-    Returns:
-        The files: CSV, Markdown, LaTeX, SVG, PNG.
-    """
-    # Loads matplotlib.
-    from tempergat.comparison.report.figures import write_figure
-
-    table = result_table(result, notes)
-    stem = folder / (name or file_stem(result.dataset))
-    texts = {
-        ".csv": as_csv(result),
-        ".md": as_markdown(table),
-        ".tex": as_latex(table),
-    }
-    paths = [
-        write_into(folder, f"{stem.name}{suffix}", text)
-        for suffix, text in texts.items()
-    ]
-    return [*paths, *write_figure(result, stem, baseline)]
 
 
 def _record(result: MethodResult) -> dict[str, Any]:

@@ -5,19 +5,27 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tempergat.base import UserError, csv_text, suggest_one_of, write_into, write_text
+from tempergat.base import (
+    UserError,
+    csv_text,
+    file_stem,
+    suggest_one_of,
+    write_into,
+    write_text,
+)
 from tempergat.comparison.explorer.page import explorer_section
 from tempergat.comparison.html_report.report import report_html
 from tempergat.comparison.html_report.tables import notebook_html
 from tempergat.comparison.report.formats import Table, as_latex, as_markdown, as_text
-from tempergat.comparison.report.records import as_json, as_rows, write_result
+from tempergat.comparison.report.records import as_json, as_rows
+from tempergat.comparison.report.sentences import verdict
 from tempergat.comparison.report.tables import result_table
 from tempergat.comparison.results.result import DatasetResult
-from tempergat.comparison.results.verdict import verdict
 from tempergat.comparison.tune import (
     Choice,
     recipe_text,
@@ -106,6 +114,34 @@ class Written(ABC):
         """
         write_text(Path(path), self.to_html(command, model=model, graph=graph))
         return Path(path)
+
+    def _written_files(
+        self,
+        stem: Path,
+        command: str | None,
+        figure: "Figure | None",
+        texts: Mapping[str, str] = MappingProxyType({}),
+    ) -> tuple[Path, ...]:
+        """Write the tables, further texts by their suffix, the figure and the report.
+
+        All files are called like `stem`; the folder is made when missing.
+        """
+        from tempergat.base.figures import save_figure
+
+        texts = {
+            ".csv": self.to_csv(),
+            ".md": self.to_markdown(),
+            ".tex": self.to_latex(),
+            **texts,
+        }
+        paths = [
+            write_into(stem.parent, f"{stem.name}{suffix}", text)
+            for suffix, text in texts.items()
+        ]
+        if figure is not None:
+            paths += save_figure(figure, stem)
+        page = self._page(command, "")
+        return (*paths, write_into(stem.parent, f"{stem.name}.html", page))
 
 
 @dataclass(frozen=True, repr=False)
@@ -283,26 +319,16 @@ class Comparison(Written):
         Returns:
             The comparison with the paths of the files.
         """
-        paths = write_result(
-            self.result, folder, self.baseline, self.notes, self.file_name
-        )
-        stem = paths[0].name.removesuffix(".csv")
-        report = write_into(folder, f"{stem}.html", report_html(self, command))
+        dataset, texts = self.result.dataset, {}
         if self.tuned:
-            *tables, svg, png = paths
-            text = tuned_csv(self.result.dataset, self.tuned)
-            trials = write_into(folder, f"{stem}_trials.csv", text)
-            several = len(self.tuned_recipes) > 1
-            recipes = [
-                write_into(
-                    folder,
-                    f"{stem}_recipe{f'_split{split}' if several else ''}.yaml",
-                    recipe_text(recipe, self.tuned, self.result.dataset, split),
-                )
-                for split, recipe in self.tuned_recipes.items()
-            ]
-            paths = [*tables, trials, *recipes, svg, png]
-        return replace(self, files=(*paths, report))
+            texts["_trials.csv"] = tuned_csv(dataset, self.tuned)
+        for split, recipe in self.tuned_recipes.items():
+            which = f"_split{split}" if len(self.tuned_recipes) > 1 else ""
+            text = recipe_text(recipe, self.tuned, dataset, split)
+            texts[f"_recipe{which}.yaml"] = text
+        stem = folder / (self.file_name or file_stem(dataset))
+        files = self._written_files(stem, command, self.plot(), texts)
+        return replace(self, files=files)
 
     def __repr__(self) -> str:
         return f"{as_text(self.text_table)}\n{self.verdict}"

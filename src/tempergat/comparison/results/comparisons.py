@@ -8,7 +8,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tempergat.base import UserError, counted, suggest_one_of, write_into
+from tempergat.base import UserError, counted, suggest_one_of
 from tempergat.comparison.html_report.report import several_html
 from tempergat.comparison.report.formats import Table, as_html, as_text
 from tempergat.comparison.results.across_graphs import (
@@ -173,20 +173,8 @@ class Comparisons(Written):
         name, taken = "summary", {c.file_name for c in self.comparisons}
         while name in taken:
             name += "-of-graphs"
-        paths = [
-            write_into(folder, f"{name}{suffix}", text)
-            for suffix, text in (
-                (".csv", self.to_csv()),
-                (".md", self.to_markdown()),
-                (".tex", self.to_latex()),
-            )
-        ]
-        if self.across.ranks is not None:
-            from tempergat.base import figures as base_figures
-
-            paths += base_figures.save_figure(self.plot(), folder / name)
-        paths.append(write_into(folder, f"{name}.html", self.to_html(command)))
-        return replace(self, files=tuple(paths))
+        figure = None if self.across.ranks is None else self.plot()
+        return replace(self, files=self._written_files(folder / name, command, figure))
 
     def __repr__(self) -> str:
         overview = f"{as_text(self.summary)}\n{self.verdict}"

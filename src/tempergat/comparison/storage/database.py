@@ -1,4 +1,4 @@
-"""An SQLite file that holds a store: its tables, opened safely, its errors explained."""
+"""An SQLite file that holds a store: its tables, opened safely, errors in words."""
 
 import hashlib
 import os

@@ -9,12 +9,14 @@ import torch
 from tempergat.comparison.storage.rows import Group, Origin, RunKey, even_groups
 from tempergat.comparison.storage.store import Store
 from tempergat.comparison.sweeps.shards import Shard, divide_groups
+from tempergat.comparison.sweeps.workers import Workers
 from tempergat.data import Dataset
 from tempergat.training import (
     Preparation,
     Run,
     RunConfig,
     config_hash,
+    device_name,
     group_size,
     numerics_of,
     refuse_other_training,
@@ -69,8 +71,7 @@ class SweepState:
         configs: One configuration per method.
         seeds: The seeds, each once.
         store: Where runs are stored.
-        device: The kind of device that trains.
-        device_name: Its name.
+        place: Where to train: a device of this machine, or workers on others.
         preparation: What is done to features and model before every run.
         shard: The part of the groups that is asked for; all of them when left out.
 
@@ -88,14 +89,17 @@ class SweepState:
         configs: Sequence[RunConfig],
         seeds: Sequence[int],
         store: Store,
-        device: torch.device,
-        device_name: str,
+        place: torch.device | Workers,
         preparation: Preparation | None = None,
         shard: Shard | None = None,
     ) -> None:
         self.store = store
         self.preparation = preparation
-        self._origin = Origin(device_name, numerics_of(device_name))
+        if isinstance(place, torch.device):
+            device, name = place, device_name(place)
+        else:
+            device, name = place.device, place.device_name
+        self._origin = Origin(name, numerics_of(name))
         # By hash, in the order given.
         self._settings = {hash_of(config, preparation): config for config in configs}
         self.parts: dict[str, Part] = {}

@@ -22,7 +22,6 @@ from tempergat.training import (
     RunConfig,
     bytes_per_seed,
     compile_kernels,
-    device_name,
     groups_at_once,
 )
 
@@ -71,9 +70,7 @@ def sweep(
             back every run that was asked for.
         OutOfMemory: A single run does not fit memory. All others have been trained.
     """
-    state = SweepState(
-        dataset, configs, seeds, store, *_device_of(place), preparation, shard
-    )
+    state = SweepState(dataset, configs, seeds, store, place, preparation, shard)
     return _Sweep(state, on_progress, builds or {}).run(place)
 
 
@@ -89,16 +86,9 @@ def finished_runs(
 
     After a sweep that was stopped, these are the runs done so far.
     """
-    state = SweepState(dataset, configs, seeds, store, *_device_of(place), preparation)
+    state = SweepState(dataset, configs, seeds, store, place, preparation)
     state.look_for_new_runs()
     return state.runs()
-
-
-def _device_of(place: torch.device | Workers) -> tuple[torch.device, str]:
-    """The device that trains, and its name."""
-    if isinstance(place, torch.device):
-        return place, device_name(place)
-    return place.device, place.device_name
 
 
 class _Sweep:
