@@ -3,8 +3,8 @@
 import importlib
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -84,7 +84,12 @@ def run_comparisons(
             return replace(comparison, store=None)
         return comparison.written_to(out, command)
 
-    with _open_store(out) as store:
+    folder = (
+        tempfile.TemporaryDirectory(prefix="tempergat-")
+        if out is None
+        else nullcontext(str(out))
+    )
+    with folder as kept_in, Store(Path(kept_in) / STORE_NAME) as store:
         if shard is not None:
             runs = []
             for plan in plans:
@@ -110,16 +115,6 @@ def run_comparisons(
         return finished[0]
     comparisons = Comparisons(tuple(finished))
     return comparisons if out is None else comparisons.written_to(out, command)
-
-
-@contextmanager
-def _open_store(out: Path | None) -> Iterator[Store]:
-    """A store in a folder, or in a temporary one that is removed afterwards."""
-    with ExitStack() as stack:
-        if out is None:
-            temporary = tempfile.TemporaryDirectory(prefix="tempergat-")
-            out = Path(stack.enter_context(temporary))
-        yield stack.enter_context(Store(out / STORE_NAME))
 
 
 def run_plan(

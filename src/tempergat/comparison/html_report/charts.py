@@ -116,11 +116,16 @@ def cost_chart(
         width: Of the figure.
     """
     axis, attribute, unit = COSTS[cost]
-    costs = _mean_costs(runs, attribute, unit)
+    costs: dict[str, list[float]] = {}
+    for run in runs:
+        value = getattr(run, attribute)
+        if run.status == "done" and value is not None:
+            costs.setdefault(run.method, []).append(value / unit)
+    means = {method: sum(values) / len(values) for method, values in costs.items()}
     shown = [
-        (row, row.summary.mean, costs[row.method])
+        (row, row.summary.mean, means[row.method])
         for row in result.results
-        if row.summary.mean is not None and costs.get(row.method, 0.0) > 0.0
+        if row.summary.mean is not None and means.get(row.method, 0.0) > 0.0
     ]
     if not shown:
         return None
@@ -147,17 +152,6 @@ def cost_chart(
         parts.append(svg.mark(row.method, *marks[row.method], colour, words))
     name = f"Test {metric} against {axis} by method"
     return svg.drawing(width, _COST_HEIGHT, name, [*parts, *_names_beside(marks)])
-
-
-def _mean_costs(
-    runs: Sequence[Run], attribute: str, unit: float
-) -> Mapping[str, float]:
-    costs: dict[str, list[float]] = {}
-    for run in runs:
-        value = getattr(run, attribute)
-        if run.status == "done" and value is not None:
-            costs.setdefault(run.method, []).append(value / unit)
-    return {method: sum(values) / len(values) for method, values in costs.items()}
 
 
 def _names_beside(marks: Mapping[str, tuple[float, float]]) -> list[str]:

@@ -52,7 +52,11 @@ def confusion_chart(
         y = top + row * size
         parts.append(svg.text(_LEFT - 8, y + size / 2 + 4, name, class_="tick end"))
         x = _LEFT + (row + 0.5) * size
-        parts.append(_column_name(x, top - 8, name, is_slanted))
+        look = {"class_": "tick middle"}
+        if is_slanted:
+            turned = f"rotate(-35 {x:.1f} {top - 8:.1f})"
+            look = {"class_": "tick", "transform": turned}
+        parts.append(svg.text(x, top - 8, name, **look))
         for column, predicted in enumerate(shown):
             count = counts[true][predicted]
             if not count:
@@ -65,14 +69,6 @@ def confusion_chart(
             parts.append(_share_cell(_LEFT + column * size, y, size, share, words))
     name = f"Confusion matrix of {method}"
     return svg.drawing(_LEFT + side + 70, top + side + 12, name, parts)
-
-
-def _column_name(x: float, y: float, name: str, is_slanted: bool) -> str:
-    """The name above a column; slanted where names are wider than columns."""
-    if not is_slanted:
-        return svg.text(x, y, name, class_="tick middle")
-    turned = f"rotate(-35 {x:.1f} {y:.1f})"
-    return svg.text(x, y, name, class_="tick", transform=turned)
 
 
 def _share_cell(x: float, y: float, size: float, share: float, words: str) -> str:

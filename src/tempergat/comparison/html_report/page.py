@@ -122,9 +122,10 @@ def choice(name: str, drawn: Mapping[str, str], first: str | None = None) -> str
 
     Args:
         name: What is chosen.
-        drawn: The drawings by name.
+        drawn: The drawings by name; empty ones are left out.
         first: Which is shown first; the first of them when left out.
     """
+    drawn = {key: drawing for key, drawing in drawn.items() if drawing}
     if not drawn:
         return ""
     first = first or next(iter(drawn))

@@ -256,7 +256,13 @@ def _figures(comparison: "Comparison") -> list[str]:
         ),
         "Confusion matrix": _confusions(result, comparison.class_names),
         "Cost against score": (
-            choice("cost", _cost_charts(comparison)),
+            choice(
+                "cost",
+                {
+                    c: for_both_widths(partial(cost_chart, result, runs, c))
+                    for c in COSTS
+                },
+            ),
             "Time is per run. Where several runs are trained together, each counts an "
             "equal part of the time that all of them took.",
         ),
@@ -292,14 +298,6 @@ def _confusions(
         for method, matrix in counts.items()
     }
     return choice("method", charts, max(counts, key=means.__getitem__)), caption
-
-
-def _cost_charts(comparison: "Comparison") -> dict[str, str]:
-    result, runs = comparison.result, comparison.runs
-    charts = {
-        name: for_both_widths(partial(cost_chart, result, runs, name)) for name in COSTS
-    }
-    return {name: chart for name, chart in charts.items() if chart}
 
 
 def _how_to_repeat(comparison: "Comparison", command: str | None) -> str:

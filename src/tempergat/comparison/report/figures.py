@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from tempergat.base import printable
 from tempergat.base.figures import new_figure, style
+from tempergat.comparison.html_report.svg import shortened
 from tempergat.comparison.report.tables import indistinct_groups, shown_interval
 from tempergat.comparison.results.result import METRIC_NAMES, DatasetResult
 from tempergat.nn import METHODS
@@ -39,7 +39,9 @@ def result_figure(result: DatasetResult, baseline: str | None = None) -> Figure:
         for row, method in enumerate(result.results):
             colour, marker = _colour_and_marker(method.method)
             values = list(method.scores.values())
-            heights = row + _row_offsets(len(values))
+            # Multiples of the golden ratio keep the points of a row apart.
+            steps = np.arange(len(values), dtype=np.float64)
+            heights = row + (steps * 0.6180339887 % 1.0 - 0.5) * 0.6
             axes.scatter(values, heights, s=9, color=colour, alpha=0.5, linewidths=0)
             _draw_mean(axes, row, method.summary, result.splits, marker)
         across = result[baseline].summary.mean if baseline in result.methods else None
@@ -57,7 +59,8 @@ def result_figure(result: DatasetResult, baseline: str | None = None) -> Figure:
         has_bars = any(shown_interval(r.summary, result.splits) for r in rows)
         bars = "; bar: 95 % interval of the mean" if has_bars else ""
         axes.set_xlabel(f"test {METRIC_NAMES[result.metric]} (%){bars}")
-        axes.set_title(f"{_title(result.dataset)}, {_runs_in_words(result)}")
+        name = shortened(result.dataset, _LONGEST_TITLE)
+        axes.set_title(f"{_plain(name)}, {_runs_in_words(result)}")
     return figure
 
 
@@ -99,23 +102,11 @@ def ranks_figure(title: str, table: RankTable) -> Figure:
     return figure
 
 
-def _row_offsets(count: int) -> NDArray[np.float64]:
-    """Heights that keep the points of a row apart: multiples of the golden ratio."""
-    steps = np.arange(count, dtype=np.float64)
-    return (steps * 0.6180339887 % 1.0 - 0.5) * 0.6
-
-
 def _colour_and_marker(method: str) -> tuple[str, str]:
     """The colour and the marker of a method."""
     if method not in METHODS:
         return _OTHER_LOOK
     return _BACKBONE_LOOK.get(METHODS[method].backbone, _OTHER_LOOK)
-
-
-def _title(name: str) -> str:
-    """A dataset's name as a title: shortened, and as plain text."""
-    short = name if len(name) <= _LONGEST_TITLE else f"{name[: _LONGEST_TITLE - 1]}…"
-    return _plain(short)
 
 
 def _plain(name: str) -> str:

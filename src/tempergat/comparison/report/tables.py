@@ -315,15 +315,14 @@ def _notes_on_statistics(result: DatasetResult, compared: bool) -> list[str]:
 
 
 def _notes_on_failures(result: DatasetResult) -> list[str]:
-    return [
-        f"{r.method}: {r.summary.failed} of {r.summary.runs + r.summary.failed} runs "
-        f"failed and are not in its mean ({_first_few(r.failures)})."
-        for r in result.results
-        if r.failures
-    ]
-
-
-def _first_few(failures: Sequence[str]) -> str:
-    shown = "; ".join(failures[:_FAILURES_SHOWN])
-    more = len(failures) - _FAILURES_SHOWN
-    return f"{shown}; and {more} more" if more > 0 else shown
+    notes = []
+    for row in result.results:
+        if row.failures:
+            shown = "; ".join(row.failures[:_FAILURES_SHOWN])
+            more = len(row.failures) - _FAILURES_SHOWN
+            failed, runs = row.summary.failed, row.summary.runs + row.summary.failed
+            notes.append(
+                f"{row.method}: {failed} of {runs} runs failed and are not in its mean "
+                f"({shown}{f'; and {more} more' if more > 0 else ''})."
+            )
+    return notes

@@ -222,11 +222,10 @@ def _plain(value: Any) -> Any:
     return None if is_lost else value
 
 
-def _with_nan(values: tuple[float | None, ...]) -> tuple[float, ...]:
-    return tuple(math.nan if value is None else value for value in values)
-
-
-_Numbers = Annotated[tuple[_Number | None, ...], AfterValidator(_with_nan)]
+_Numbers = Annotated[
+    tuple[_Number | None, ...],
+    AfterValidator(lambda read: tuple(math.nan if n is None else n for n in read)),
+]
 
 
 class _Exact(BaseModel, extra="forbid"):
