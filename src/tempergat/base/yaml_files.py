@@ -27,15 +27,12 @@ _LONGEST_REASON = 200
 _READ_ALIKE = re.compile("[^\t!\ufeff]*")
 
 
-def read_yaml(
-    file: Traversable, what: str, remedy: str = "give the path of a .yaml file"
-) -> Any:
+def read_yaml(file: Traversable, what: str) -> Any:
     """Reads a YAML file as plain values; no code in it is run.
 
     Args:
         file: The file.
         what: What it is, with its name; error messages begin with it.
-        remedy: What to do where the file cannot be read.
 
     Raises:
         UserError: The file cannot be read, is not YAML, has a key twice, or repeats
@@ -45,7 +42,9 @@ def read_yaml(
         refuse_pipe(file)
         return _load(file.read_text(encoding="utf-8"))
     except OSError as error:
-        raise UserError(f"cannot read {what}: {error.strerror}; {remedy}") from error
+        raise UserError(
+            f"cannot read {what}: {error.strerror}; give the path of a .yaml file"
+        ) from error
     except RecursionError as error:
         raise UserError(
             f"{what} is not YAML of settings (too deeply nested); fix it"

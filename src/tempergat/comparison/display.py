@@ -47,52 +47,6 @@ class Display:
         """
 
 
-class Tally:
-    """The finished runs of each method, and their summaries.
-
-    Args:
-        plan: What is compared.
-    """
-
-    def __init__(self, plan: Plan) -> None:
-        self.runs = len(plan.seeds)
-        self._selection = plan.selection
-        self._finished: dict[str, list[Run]] = {name: [] for name in plan.methods}
-        self._summaries: dict[str, Summary] = {}
-
-    def add(self, runs: Sequence[Run]) -> None:
-        """Count further runs."""
-        for run in runs:
-            self._finished[run.method].append(run)
-        for method in {run.method for run in runs}:
-            done = [run for run in self._finished[method] if run.status == "done"]
-            self._summaries[method] = summarise(
-                [100.0 * run.scores[self._selection].test for run in done],
-                failed=len(self._finished[method]) - len(done),
-            )
-
-    def __getitem__(self, method: str) -> Summary | None:
-        return self._summaries.get(method)
-
-    @property
-    def methods(self) -> list[str]:
-        """All methods, also those without a finished run."""
-        return list(self._finished)
-
-    @property
-    def best(self) -> str:
-        """The highest mean so far, in words; empty without a finished run."""
-        scored = [
-            (summary.mean, method)
-            for method, summary in self._summaries.items()
-            if summary.mean is not None
-        ]
-        if not scored:
-            return ""
-        mean, method = max(scored)
-        return f"best so far {method} {mean:.2f}"
-
-
 class Lines(Display):
     """Prints a line for every group of runs that finishes.
 
@@ -104,7 +58,10 @@ class Lines(Display):
         self._say = say
 
     def start(self, plan: Plan, lines: Sequence[str]) -> None:
-        self.tally = Tally(plan)
+        self._selection = plan.selection
+        self._finished: dict[str, list[Run]] = {name: [] for name in plan.methods}
+        # Of the methods with finished runs.
+        self.summaries: dict[str, Summary] = {}
         self._waited_for: set[str] = set()
         self._started = time.monotonic()
         for line in lines:
@@ -117,8 +74,19 @@ class Lines(Display):
             f"search: {done} of {counted(of, 'setting')} of each method tried{end}"
         )
 
+    def add(self, runs: Sequence[Run]) -> None:
+        """Count finished runs in the summaries of their methods."""
+        for run in runs:
+            self._finished[run.method].append(run)
+        for method in {run.method for run in runs}:
+            done = [run for run in self._finished[method] if run.status == "done"]
+            self.summaries[method] = summarise(
+                [100.0 * run.scores[self._selection].test for run in done],
+                failed=len(self._finished[method]) - len(done),
+            )
+
     def progress(self, progress: Progress) -> None:
-        self.tally.add(progress.new)
+        self.add(progress.new)
         if progress.method is None:
             if progress.runs_done:
                 self._say(f"{runs_done(progress)} are there already")
@@ -127,8 +95,7 @@ class Lines(Display):
             self._waited_for.add(progress.method)
             self._say(f"{progress.method}: waiting for another process to finish it")
         for method in dict.fromkeys(run.method for run in progress.new):
-            summary = self.tally[method]
-            assert summary is not None
+            summary = self.summaries[method]
             failed = f", {summary.failed} failed" if summary.failed else ""
             self._say(
                 f"{method}: {mean_and_std(summary.mean, summary.std)} over "

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from .hypothesis_tests import Welch as Welch
     from .hypothesis_tests import deviation_distance as deviation_distance
     from .hypothesis_tests import equivalence_p as equivalence_p
+    from .hypothesis_tests import holm as holm
     from .hypothesis_tests import paired_power as paired_power
     from .hypothesis_tests import welch as welch
     from .hypothesis_tests import wilcoxon_p as wilcoxon_p
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from .paired import compare_all as compare_all
     from .paired import compare_pairs as compare_pairs
     from .paired import compare_to_baseline as compare_to_baseline
-    from .paired import holm as holm
     from .paired import ranked as ranked
     from .paired import summarise as summarise
     from .ranks import RankTable as RankTable

@@ -1,7 +1,9 @@
-"""Tests of one sample or two: Wilcoxon's, Welch's, equivalence and power."""
+"""Tests of one sample or two, power, and Holm's correction of many tests."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import scipy
@@ -9,6 +11,7 @@ from numpy.typing import ArrayLike
 
 CONFIDENCE = 0.95
 ALPHA = 1.0 - CONFIDENCE
+PValue = TypeVar("PValue", float, float | None)
 # The time of the exact p grows with the cube of the number of values.
 _MOST_EXACT = 200
 
@@ -37,6 +40,34 @@ def wilcoxon_p(values: ArrayLike) -> float:
     observed = ranks[nonzero > 0.0].sum()
     tail = min(chances[: observed + 1].sum(), chances[observed:].sum())
     return min(1.0, 2.0 * float(tail))
+
+
+def holm(p_values: Sequence[PValue]) -> list[PValue]:
+    """Corrects p-values for multiple testing, by Holm's step-down method.
+
+    Args:
+        p_values: None for a test that could not be made: it stays None and does not
+            count as a test.
+
+    Returns:
+        The corrected p-values in the order given.
+
+    Raises:
+        ValueError: A p-value is NaN, or not between 0 and 1.
+    """
+    tested = [(p, index) for index, p in enumerate(p_values) if p is not None]
+    for p, index in tested:
+        if not 0.0 <= p <= 1.0:
+            raise ValueError(
+                f"p-value number {index} is {p}, not between 0 and 1; give None for a "
+                "test that could not be made"
+            )
+    corrected = list(p_values)
+    largest = 0.0
+    for position, (p, index) in enumerate(sorted(tested)):
+        largest = max(largest, min(1.0, (len(tested) - position) * p))
+        corrected[index] = largest
+    return corrected
 
 
 @dataclass(frozen=True)

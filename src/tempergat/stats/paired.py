@@ -14,17 +14,16 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeVar
+from typing import Literal
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from tempergat.stats.hypothesis_tests import ALPHA, CONFIDENCE, wilcoxon_p
+from tempergat.stats.hypothesis_tests import ALPHA, CONFIDENCE, holm, wilcoxon_p
 
 Verdict = Literal["better", "worse", "within noise", "too few runs"]
 
-PValue = TypeVar("PValue", float, float | None)
 # By seed or by split; None for a failed run.
 PairScores = Mapping[int, float | None]
 
@@ -116,34 +115,6 @@ def summarise(
     quantile = float(scipy.special.stdtrit(count - 1, 0.5 + CONFIDENCE / 2))
     half = quantile * std * math.sqrt(1.0 / count + test_to_train)
     return Summary(mean, std, mean - half, mean + half, count, failed)
-
-
-def holm(p_values: Sequence[PValue]) -> list[PValue]:
-    """Corrects p-values for multiple testing, by Holm's step-down method.
-
-    Args:
-        p_values: None for a test that could not be made: it stays None and does not
-            count as a test.
-
-    Returns:
-        The corrected p-values in the order given.
-
-    Raises:
-        ValueError: A p-value is NaN, or not between 0 and 1.
-    """
-    tested = [(p, index) for index, p in enumerate(p_values) if p is not None]
-    for p, index in tested:
-        if not 0.0 <= p <= 1.0:
-            raise ValueError(
-                f"p-value number {index} is {p}, not between 0 and 1; give None for a "
-                "test that could not be made"
-            )
-    corrected = list(p_values)
-    largest = 0.0
-    for position, (p, index) in enumerate(sorted(tested)):
-        largest = max(largest, min(1.0, (len(tested) - position) * p))
-        corrected[index] = largest
-    return corrected
 
 
 def compare_pairs(

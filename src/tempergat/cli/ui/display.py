@@ -52,6 +52,7 @@ class TerminalDisplay(Lines):
 
     def start(self, plan: Plan, lines: Sequence[str]) -> None:
         super().start(plan, lines)
+        self._plan = plan
         # The command has printed the notes when it had read the graphs.
         notes = plan.first_graph.notes if plan.graphs else ()
         self._said = (*notes, *(() if self._quiet else lines))
@@ -70,7 +71,7 @@ class TerminalDisplay(Lines):
         if self._live is None:
             super().progress(progress)
         else:
-            self.tally.add(progress.new)
+            self.add(progress.new)
             self._progress = progress
 
     def end(self) -> None:
@@ -119,19 +120,27 @@ class TerminalDisplay(Lines):
     def _render(self) -> RenderableType:
         """The table as it fills, a bar below it."""
         progress = self._progress
-        rows = [self._row(method) for method in self.tally.methods]
+        rows = [self._row(method) for method in self._plan.methods]
         done = float(progress.runs_done)
         if progress.epochs:
             done += progress.group_runs * progress.epoch / progress.epochs
-        words = [runs_done(progress), self.tally.best]
-        line = "; ".join(word for word in words if word) + time_left(progress)
+        line = runs_done(progress)
+        means = {m: s.mean for m, s in self.summaries.items() if s.mean is not None}
+        if means:
+            mean, method = max((mean, method) for method, mean in means.items())
+            line += f"; best so far {method} {mean:.2f}"
         filled = round(_BAR_WIDTH * done / max(progress.runs, 1))
         bar = Text("━" * filled, style="green")
         bar.append("━" * (_BAR_WIDTH - filled), style="dim")
-        return Group(layout(_COLUMNS, rows, self._console.width), bar, Text(line))
+        return Group(
+            layout(_COLUMNS, rows, self._console.width),
+            bar,
+            Text(line + time_left(progress)),
+        )
 
     def _row(self, method: str) -> tuple[str, ...]:
-        progress, summary = self._progress, self.tally[method]
+        progress, summary = self._progress, self.summaries.get(method)
+        seeds = len(self._plan.seeds)
         state = ""
         if method == progress.method and progress.waiting:
             state = "another process trains it"
@@ -140,12 +149,12 @@ class TerminalDisplay(Lines):
         elif summary is not None and summary.failed:
             state = f"{summary.failed} failed"
         if summary is None:
-            return (method, "", "", f"0/{self.tally.runs}", state)
+            return (method, "", "", f"0/{seeds}", state)
         return (
             method,
             mean_and_std(summary.mean, summary.std),
             interval_text(summary),
-            f"{summary.runs + summary.failed}/{self.tally.runs}",
+            f"{summary.runs + summary.failed}/{seeds}",
             state,
         )
 

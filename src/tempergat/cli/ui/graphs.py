@@ -22,8 +22,7 @@ def load_graph(
     split: str | None,
     split_seed: int | None,
     console: "Console | None",
-    reading: Reading | None = None,
-    labelled: bool = True,
+    reading: Reading,
 ) -> "Dataset":
     """Load the graph a command names.
 
@@ -33,8 +32,7 @@ def load_graph(
         split_seed: Seed of a split made here.
         console: Where to show downloads and the size of the graph; None to show
             neither. Notes on how the graph was read are shown in any case.
-        reading: How a user graph is read; the defaults when left out.
-        labelled: Whether a user graph must have labels.
+        reading: How a user graph is read.
 
     Raises:
         UserError: There is no such graph, or it cannot be used.
@@ -46,10 +44,9 @@ def load_graph(
             name,
             split=parse_split(split),
             split_seed=split_seed,
-            labelled=labelled,
             progress=progress,
-            options=None if reading is None else reading.options(),
-            scale=reading is None or reading.scale,
+            options=reading.options(),
+            scale=reading.scale,
         )
     if console is not None:
         console.print(describe(graph))

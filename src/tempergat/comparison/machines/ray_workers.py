@@ -70,7 +70,10 @@ class RayWorkers:
         try:
             self.device = self._chosen_device(device)
             self._threads = self._threads_of_a_task()
-            self.device_name = self._name_of_the_device()
+            self.device_name = device_name(torch.device("cpu"))
+            if self.device.type == "cuda":
+                describe = self._remote(_describe)
+                self.device_name = str(self._ray.get(describe.remote("cuda")))
         except BaseException:
             self._ray.shutdown()
             raise
@@ -106,7 +109,7 @@ class RayWorkers:
         where = (self.device.type, self._threads)
         expected = (tempergat.__version__, self.device_name)
         what = (graph, group.seeds, *settings, *where, expected)
-        self._submit(group, lambda: train.remote(*what), 0)
+        self._tasks[train.remote(*what)] = (group, lambda: train.remote(*what), 0)
 
     def wait(self, on_epoch: OnEpoch) -> tuple[Group, list[Run] | OutOfMemory]:
         """Wait for a group to end; its epochs are not known here."""
@@ -115,7 +118,7 @@ class RayWorkers:
             task = self._ended_task()
             group, submit, restarts = self._tasks.pop(task)
             try:
-                return group, _outcome(self._ray.get(task))
+                answer: _Answer = self._ray.get(task)
             except errors.OutOfMemoryError as error:
                 return group, OutOfMemory(
                     "a Ray node had too little memory and ended a worker "
@@ -133,7 +136,14 @@ class RayWorkers:
                         "memory: use larger nodes, or train without --ray"
                     ) from error
                 self.restarts += 1
-                self._submit(group, submit, restarts + 1)
+                self._tasks[submit()] = (group, submit, restarts + 1)
+                continue
+            if isinstance(answer, list):
+                return group, answer
+            kind, message = answer
+            if kind == "memory":
+                return group, OutOfMemory(message)
+            raise UserError(message)
 
     def _ended_task(self) -> Any:
         last_seen = time.monotonic()
@@ -153,9 +163,6 @@ class RayWorkers:
                         "leave --ray out, and run the same command: stored runs are "
                         "kept"
                     ) from error
-
-    def _submit(self, group: Group, submit: Callable[[], Any], restarts: int) -> None:
-        self._tasks[submit()] = (group, submit, restarts)
 
     def _remote(self, function: Callable[..., Any]) -> Any:
         # Restarts are counted here: Ray would repeat some forever.
@@ -200,12 +207,6 @@ class RayWorkers:
                 "`ray start --num-cpus`"
             )
         return min(torch.get_num_threads(), most)
-
-    def _name_of_the_device(self) -> str:
-        if self.device.type == "cpu":
-            return device_name(self.device)
-        name = self._ray.get(self._remote(_describe).remote(self.device.type))
-        return str(name)
 
 
 def _imported() -> Any:
@@ -330,15 +331,6 @@ def _to_tensor(arrays: tuple[str, Any]) -> Tensor:
                 size=shape,
             )
         return torch.from_numpy(np.asarray(content))
-
-
-def _outcome(answer: _Answer) -> list[Run] | OutOfMemory:
-    if isinstance(answer, list):
-        return answer
-    kind, message = answer
-    if kind == "memory":
-        return OutOfMemory(message)
-    raise UserError(message)
 
 
 def _train(
