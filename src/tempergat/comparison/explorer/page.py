@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Iterable
 
 from tempergat.comparison.explorer.model_record import ModelRecord, record
-from tempergat.comparison.html_report.page import asset, json_block, page_html
+from tempergat.comparison.html_report.page import asset, filled, json_block, page_html
 from tempergat.data import GraphInput
 from tempergat.training import TrainedModel
 
@@ -41,19 +42,34 @@ def explorer_section(model: TrainedModel | None, graph: GraphInput | None) -> st
 
 def explorer_html(recorded: ModelRecord) -> str:
     """The explorer as a section, with its style and its script."""
-    name = html.escape(f"Explorer of {recorded.method} on {recorded.dataset.name}")
-    script = "\n".join(asset("explorer", part) for part in _SCRIPTS)
-    values = recorded.values | {"whole": recorded.sample.is_whole}
-    return (
-        f"<style>\n{asset('explorer', 'explorer.css')}</style>\n"
-        f'<section class="explorer" aria-label="{name}">\n'
-        f'<p class="answer">{html.escape(_answer(recorded))}</p>\n'
-        '<details class="limits"><summary>About</summary>'
-        f"<ul>{_limits(recorded)}</ul></details>\n"
-        f"{_SEARCH}{_temperature(recorded)}{_node(recorded)}{_HEADS}{_gate(recorded)}"
-        f"{json_block(values)}\n</section>\n"
-        f'<script>\n"use strict";\n(() => {{\n{script}}})();\n</script>'
+    layers = recorded.values["layers"]
+    gated = [number for number, layer in enumerate(layers) if layer["gate"]]
+    gate = f'<p class="note">{html.escape(recorded.method)} has no gate.</p>'
+    if gated:
+        gate = filled("explorer", "gate.html", layers=_options(gated))
+    # Where predictions are computed, their bars name the classes.
+    legend = "" if recorded.why_not_exact is None else _legend(recorded)
+    unknown = ""
+    if recorded.labelled < recorded.num_nodes:
+        unknown = "Dashed, with a question mark: class not known. "
+    return filled(
+        "explorer",
+        "explorer.html",
+        style=asset("explorer", "explorer.css"),
+        label=html.escape(f"Explorer of {recorded.method} on {recorded.dataset.name}"),
+        answer=html.escape(_answer(recorded)),
+        limits=_limits(recorded),
+        layers=_options(range(len(layers))),
+        legend=legend,
+        unknown=unknown,
+        gate=gate,
+        values=json_block(recorded.values | {"whole": recorded.sample.is_whole}),
+        script="\n".join(asset("explorer", part) for part in _SCRIPTS),
     )
+
+
+def _options(layers: Iterable[int]) -> str:
+    return "".join(f'<option value="{n}">layer {n + 1}</option>' for n in layers)
 
 
 def _answer(recorded: ModelRecord) -> str:
@@ -119,67 +135,6 @@ def _limits(recorded: ModelRecord) -> str:
     return "".join(f"<li>{html.escape(line)}</li>" for line in lines)
 
 
-_SEARCH = """<div class="tools" role="search">
-<label>Search <input type="search" data-at="find" placeholder="node id or class" autocomplete="off" spellcheck="false"></label>
-<label>Go through <select data-at="among"><option value="test">wrong test nodes</option><option value="all">all wrong nodes</option></select></label>
-<button type="button" data-go="back">← previous wrong</button>
-<button type="button" data-go="next">next wrong →</button>
-<button type="button" data-go="random">random node</button>
-</div>
-<p class="said" role="status" data-at="said"></p>
-<div class="found" data-at="found"></div>
-"""  # noqa: E501
-
-
-def _temperature(recorded: ModelRecord) -> str:
-    layers = "".join(
-        f'<option value="{number}">layer {number + 1}</option>'
-        for number in range(len(recorded.values["layers"]))
-    )
-    return (
-        '<div class="warmth">'
-        f'<label>Layer <select data-at="layer">{layers}</select></label>'
-        '<label>Head <select data-at="head"></select></label>'
-        '<label class="wide"><span>Temperature of this layer: '
-        '<strong data-at="value"></strong></span>'
-        '<input type="range" data-at="temperature" min="-4" max="4" step="0.02" '
-        'value="0"></label>'
-        '<button type="button" data-go="reset">reset to the learned temperatures'
-        "</button></div>\n"
-        '<p class="note" data-at="score" role="status"></p>\n'
-    )
-
-
-def _node(recorded: ModelRecord) -> str:
-    # Where predictions are computed, their bars name the classes.
-    legend = "" if recorded.why_not_exact is None else _legend(recorded)
-    unknown = ""
-    if recorded.labelled < recorded.num_nodes:
-        unknown = "Dashed, with a question mark: class not known. "
-    return (
-        '<div class="pair"><figure class="figure" data-name="node">'
-        '<h3 data-at="title"></h3><div data-at="star"></div>'
-        f"{legend}"
-        "<figcaption>Width and number at an edge: attention weight. Ring: attention "
-        "weight of the node to itself. Colour and number in a node: its true class. "
-        f"{unknown}Cross: classified wrongly. Choose a neighbour to go there. "
-        '<span data-at="left"></span></figcaption>'
-        '<p class="buttons"><button type="button" data-save="svg">Save SVG</button> '
-        '<button type="button" data-save="png">Save PNG</button></p></figure>\n'
-        '<div><h3>Prediction <span data-at="verdict"></span></h3>'
-        '<p data-at="about"></p><p class="hidden" role="status" data-at="spoken"></p>'
-        '<div data-at="classes"><ul class="bars" data-at="bars"></ul>'
-        '<p class="note">Probability of each class; the line is the value at the '
-        "learned temperatures.</p></div></div></div>\n"
-        "<details><summary>All neighbours as a table</summary>"
-        '<div class="scroll" tabindex="0" role="group" aria-label="All neighbours">'
-        "<table><thead><tr><th>Neighbour</th><th>Class</th><th>Attention weight, "
-        "learned</th><th>Attention weight, now</th></tr></thead>"
-        '<tbody data-at="rows"></tbody></table>'
-        '</div><p class="note" data-at="cut"></p></details>\n'
-    )
-
-
 def _legend(recorded: ModelRecord) -> str:
     items = "".join(
         f'<li><span class="key k{place % 8}">{place}</span> '
@@ -189,46 +144,3 @@ def _legend(recorded: ModelRecord) -> str:
     if recorded.labelled < recorded.num_nodes:
         items += '<li><span class="key unknown">?</span> class not known</li>'
     return f'<ul class="legend">{items}</ul>'
-
-
-_HEADS = (
-    "<h2>All layers and heads</h2>\n"
-    '<p class="note">The same node as every head sees it. "3.1 of 7" means that '
-    "the attention weights are as spread as over 3.1 equal edges of 7 (the exponential "
-    "of their entropy), the self-loop counted. Choose a head to see it above.</p>\n"
-    '<div data-at="heads"></div>\n'
-)
-
-
-def _gate(recorded: ModelRecord) -> str:
-    layers = recorded.values["layers"]
-    gated = [number for number, layer in enumerate(layers) if layer["gate"]]
-    heading = "<h2>What the gate lets through</h2>\n"
-    if not gated:
-        words = f"{recorded.method} has no gate."
-        return f'{heading}<p class="note">{html.escape(words)}</p>\n'
-    options = "".join(
-        f'<option value="{number}">layer {number + 1}</option>' for number in gated
-    )
-    return (
-        f"{heading}"
-        '<p class="note">A gate multiplies each dimension of a layer by a number from '
-        "0 (closed) to 1 (open). The stronger the colour of a field, the more open the "
-        "gate on average over the nodes "
-        '<span data-at="heat-classes"></span>. '
-        '<span data-at="heat-range"></span> '
-        "Choose a dimension in the map or by its number.</p>\n"
-        f'<div class="tools"><label>Layer <select data-at="gate-layer">{options}'
-        "</select></label>"
-        '<label>Dimension, from 0 <input type="number" data-at="dimension" min="0" '
-        'step="1"></label></div>\n'
-        '<div class="scroll heat-map" tabindex="0" role="group" '
-        'aria-label="Mean gate by class and dimension" data-at="heat"></div>'
-        '<p class="note" data-at="dimensions-note"></p>'
-        '<p data-at="gate-words" role="status"></p>\n'
-        '<div class="gate"><div><h4>The gate of this dimension at all nodes</h4>'
-        '<div data-at="histogram"></div></div>'
-        "<div><h4>Inputs that open it most, by weight</h4>"
-        '<ul data-at="opens"></ul><h4>Inputs that close it most</h4>'
-        '<ul data-at="closes"></ul></div></div>\n'
-    )

@@ -2,49 +2,50 @@
 
 import html
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from importlib import resources
+from string import Template
 
 from tempergat import __version__
 from tempergat.comparison.html_report import svg
 
-# Nothing may be loaded from anywhere; what the page shows is inside it.
-_POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
-    "img-src data: blob:"
-)
 # With these, and not with a name, verdicts may begin.
 _FIRST_WORDS = ("no", "nothing", "of", "on", "over", "the", "too")
 
 
 def page_html(title: str, body: str) -> str:
-    """A whole page around its body.
+    """A whole page around its body; it may load nothing from anywhere.
 
     Args:
         title: Heading of the page and title of its window.
         body: HTML.
     """
-    style = asset("html_report", "report.css")
-    script = asset("html_report", "report.js")
-    name = html.escape(title)
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        f"<title>{name}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
-        f'<header><h1>{name}</h1><button type="button" id="theme" '
-        'aria-label="Change between light and dark">◐</button></header>\n'
-        f"<main>\n{body}\n</main>\n"
-        f"<footer><p>Made by tempergat {html.escape(__version__)}. This file needs no "
-        "network.</p></footer>\n"
-        f"<script>\n{script}</script>\n</body>\n</html>\n"
+    page = filled(
+        "html_report",
+        "page.html",
+        title=html.escape(title),
+        style=asset("html_report", "report.css"),
+        body=body,
+        version=html.escape(__version__),
+        script=asset("html_report", "report.js"),
     )
+    return f"{page}\n"
 
 
 def asset(package: str, name: str) -> str:
     """The text of a style sheet or script of a package of `tempergat.comparison`."""
     folder = resources.files(f"tempergat.comparison.{package}") / "assets"
     return (folder / name).read_text(encoding="utf-8")
+
+
+def filled(package: str, name: str, **values: str) -> str:
+    """An HTML file of a package, with values in the places of `$name`.
+
+    An indented line of the file continues the line before it.
+    """
+    text = re.sub(r"\n +", "", asset(package, name).removesuffix("\n"))
+    return Template(text).substitute(values)
 
 
 def scrolled(content: str, name: str) -> str:
