@@ -236,7 +236,7 @@ def _read_graphs(
     """Read the graphs of plans, and print the notes on how they were read."""
     from tempergat.comparison import read_graphs
 
-    options |= {"options": reading.options(), "scale": reading.scale}
+    options |= {"options": reading.options(), "scale": reading["scale"]}
     with download_display(console) as progress:
         plans = read_graphs(plans, progress=progress, **options)
     for plan in plans:

@@ -167,7 +167,9 @@ def check(
     from tempergat.data import check_graph
     from tempergat.training import refuse_untrainable
 
-    findings = check_graph(path, reading.options(), reading.scale, refuse_untrainable)
+    findings = check_graph(
+        path, reading.options(), reading["scale"], refuse_untrainable
+    )
     if as_json:
         print_json([dataclasses.asdict(finding) for finding in findings])
     else:

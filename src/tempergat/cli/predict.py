@@ -83,7 +83,7 @@ def predict(
     from tempergat.data import describe_reading, reading_line
     from tempergat.training import load_model
 
-    if not reading.scale:
+    if not reading["scale"]:
         raise UserError(
             "--no-scale is for training, and a model scales features as it was "
             "trained; leave it out"

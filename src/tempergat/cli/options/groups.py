@@ -2,8 +2,7 @@
 
 import csv
 import inspect
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from functools import wraps
 from inspect import Parameter
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,14 +15,14 @@ if TYPE_CHECKING:
     from tempergat.data import ReadOptions
     from tempergat.training import Overrides
 
-_Words = str | None
+
+def _words(help_text: str) -> Any:
+    return Annotated[str | None, typer.Option(help=help_text)]
 
 
-@dataclass(frozen=True)
-class Reading:
-    """The options that say how a user graph is read, as the user wrote them."""
-
-    directed: Annotated[
+# The options that say how a user graph is read.
+_READING: dict[str, Any] = {
+    "directed": Annotated[
         bool | None,
         typer.Option(
             "--directed/--undirected",
@@ -31,93 +30,62 @@ class Reading:
             "decided from the edges when left out.",
             show_default=False,
         ),
-    ] = None
-    id: Annotated[
-        _Words, typer.Option(help="Column of nodes.csv that names the nodes.")
-    ] = None
-    label: Annotated[
-        _Words, typer.Option(help="Column of nodes.csv with the classes.")
-    ] = None
-    many_classes: Annotated[
+    ],
+    "id": _words("Column of nodes.csv that names the nodes."),
+    "label": _words("Column of nodes.csv with the classes."),
+    "many_classes": Annotated[
         bool,
         typer.Option(
             "--many-classes",
             help="Take a label of many numbers with few nodes each for classes.",
         ),
-    ] = False
-    split_column: Annotated[
-        _Words, typer.Option(help="Column of nodes.csv that says train, val or test.")
-    ] = None
-    features: Annotated[
-        _Words,
-        typer.Option(help="Feature columns, like a,b; all others when left out."),
-    ] = None
-    one_hot: Annotated[
-        _Words,
-        typer.Option(help="Columns of words that become a 0-1 feature for every word."),
-    ] = None
-    missing: Annotated[
-        _Words,
-        typer.Option(
-            help="Words for a missing value, like NA,?; common ones by default."
-        ),
-    ] = None
-    drop: Annotated[
-        _Words, typer.Option(help="Columns of your tables that are not read, like a,b.")
-    ] = None
-    fill: Annotated[
-        _Words,
-        typer.Option(
-            help="What missing features become: median, most-frequent, or flag (the "
-            "median and a 0-1 feature that says so)."
-        ),
-    ] = None
-    dates: Annotated[
-        _Words, typer.Option(help="What dates like 2020-12-31 become: years or days.")
-    ] = None
-    make_features: Annotated[
-        _Words,
-        typer.Option(
-            help="Features for a graph without any: degree, constant or random-walk."
-        ),
-    ] = None
-    source: Annotated[
-        _Words, typer.Option(help="Column of edges.csv where edges come from.")
-    ] = None
-    dest: Annotated[
-        _Words, typer.Option(help="Column of edges.csv where edges lead to.")
-    ] = None
-    drop_unknown_edges: Annotated[
+    ],
+    "split_column": _words("Column of nodes.csv that says train, val or test."),
+    "features": _words("Feature columns, like a,b; all others when left out."),
+    "one_hot": _words("Columns of words that become a 0-1 feature for every word."),
+    "missing": _words("Words for a missing value, like NA,?; common ones by default."),
+    "drop": _words("Columns of your tables that are not read, like a,b."),
+    "fill": _words(
+        "What missing features become: median, most-frequent, or flag (the median and "
+        "a 0-1 feature that says so)."
+    ),
+    "dates": _words("What dates like 2020-12-31 become: years or days."),
+    "make_features": _words(
+        "Features for a graph without any: degree, constant or random-walk."
+    ),
+    "source": _words("Column of edges.csv where edges come from."),
+    "dest": _words("Column of edges.csv where edges lead to."),
+    "drop_unknown_edges": Annotated[
         bool,
         typer.Option(
             "--drop-unknown-edges",
             help="Leave out edges of nodes that nodes.csv does not have.",
         ),
-    ] = False
-    edge_features: Annotated[
-        _Words, typer.Option(help="Columns of edges.csv that are edge features.")
-    ] = None
-    edge_weight: Annotated[
-        _Words,
-        typer.Option(
-            help="Column of edges.csv that is the edge weight: in the adjacency matrix "
-            "of gcn, a factor of attention weights in all others but mlp."
-        ),
-    ] = None
-    target: Annotated[
-        _Words,
-        typer.Option(
-            help="Node type to classify in a typed graph, where several have labels."
-        ),
-    ] = None
-    scale: Annotated[
+    ],
+    "edge_features": _words("Columns of edges.csv that are edge features."),
+    "edge_weight": _words(
+        "Column of edges.csv that is the edge weight: in the adjacency matrix of gcn, "
+        "a factor of attention weights in all others but mlp."
+    ),
+    "target": _words(
+        "Node type to classify in a typed graph, where several have labels."
+    ),
+    "scale": Annotated[
         bool,
         typer.Option(
             "--scale/--no-scale",
             help="Whether columns of numbers in your tables are centred and divided by "
             "their deviation for training. Columns of 0 and 1 stay as they are.",
         ),
-    ] = True
+    ],
+}
+_FLAGS = {"many_classes": False, "drop_unknown_edges": False, "scale": True}
+# Lists of names.
+_LISTS = ("features", "one_hot", "missing", "drop", "edge_features")
+
+
+class Reading(dict[str, Any]):
+    """The options that say how a user graph is read; those not given are None."""
 
     def options(self) -> "ReadOptions":
         """The options as `tempergat.data` takes them.
@@ -127,11 +95,9 @@ class Reading:
         """
         from tempergat.data import ReadOptions
 
-        given: dict[str, Any] = {
-            name: value for name, value in vars(self).items() if value is not None
-        }
+        given = {name: value for name, value in self.items() if value is not None}
         del given["scale"]
-        for name in ("features", "one_hot", "missing", "drop", "edge_features"):
+        for name in _LISTS:
             if name in given:
                 # Quotes hold a name with a comma.
                 parts = next(csv.reader([given[name]], skipinitialspace=True), [])
@@ -158,22 +124,16 @@ class Settings(dict[str, Any]):
 
 def with_reading_options(command: Callable[..., None]) -> Callable[..., None]:
     """Adds the options to a command, which receives them as its argument `reading`."""
-    options = inspect.signature(Reading).parameters.values()
-    return _with_group(command, "reading", Reading, list(options))
+    return _with_group(command, "reading", Reading, _READING)
 
 
 def with_settings_options(command: Callable[..., None]) -> Callable[..., None]:
     """Adds the options to a command, which receives them as its argument `settings`."""
-    options = [
-        Parameter(
-            name,
-            Parameter.KEYWORD_ONLY,
-            default=None,
-            annotation=Annotated[setting.type | None, typer.Option(help=setting.help)],
-        )
+    options = {
+        name: Annotated[setting.type | None, typer.Option(help=setting.help)]
         for name, setting in (SETTINGS | ARGUMENTS).items()
         if setting.help is not None
-    ]
+    }
     return _with_group(command, "settings", Settings, options)
 
 
@@ -181,10 +141,19 @@ def _with_group(
     command: Callable[..., None],
     argument: str,
     group: Callable[..., Any],
-    options: Sequence[Parameter],
+    annotations: Mapping[str, Any],
 ) -> Callable[..., None]:
     """A command whose argument `argument` is made of several options by `group`."""
     signature = inspect.signature(command, eval_str=True)
+    options = [
+        Parameter(
+            name,
+            Parameter.KEYWORD_ONLY,
+            default=_FLAGS.get(name),
+            annotation=annotation,
+        )
+        for name, annotation in annotations.items()
+    ]
 
     @wraps(command)
     def wrapped(**arguments: Any) -> None:

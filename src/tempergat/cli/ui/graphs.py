@@ -46,7 +46,7 @@ def load_graph(
             split_seed=split_seed,
             progress=progress,
             options=reading.options(),
-            scale=reading.scale,
+            scale=reading["scale"],
         )
     if console is not None:
         console.print(describe(graph))
