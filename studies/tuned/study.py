@@ -6,7 +6,7 @@ from typing import Any
 from studies.results import read_plan, result_path
 from studies.runner import Stage, Stages
 from tempergat.base import csv_text, write_text
-from tempergat.comparison.search import Proposals, search_for_any_graph
+from tempergat.comparison.search import Proposals, searched_values
 from tempergat.comparison.storage.export import read_runs
 from tempergat.training import config_hash, load_recipe
 
@@ -44,7 +44,7 @@ def search_stages(graph: str, file: str, number: int, method: str) -> Stages:
     search = PLAN["searches"][number]
     proposals = Proposals(
         load_recipe(PLAN["graphs"][graph]).config_for(method),
-        search_for_any_graph().values_for(method),
+        searched_values(method),
         search["sampler_seed"],
     )
     seeds = range(search["first_seed"], search["first_seed"] + PLAN["seeds"])

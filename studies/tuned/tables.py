@@ -15,7 +15,7 @@ from tempergat.comparison.report.formats import as_markdown
 from tempergat.comparison.report.tables import result_table
 from tempergat.comparison.results.from_runs import dataset_result
 from tempergat.comparison.results.result import DatasetResult
-from tempergat.comparison.search import search_for_any_graph, setting_word
+from tempergat.comparison.search import SPACE, setting_word
 from tempergat.comparison.storage.export import read_runs as read_whole_runs
 from tempergat.stats import PairedComparison, Summary, compare_pairs, summarise
 from tempergat.training import Run
@@ -71,7 +71,7 @@ def scores(graph: str) -> str:
 
 def settings(graph: str) -> str:
     """The settings that each method's search chose."""
-    names = list(search_for_any_graph().space["attention"])
+    names = list(SPACE)
     chosen = {run.method: run.config for run in first_runs() if run.dataset == graph}
     rows = [
         [

@@ -13,11 +13,12 @@ from typing import Any
 from tempergat.base import UserError, csv_text, one_line
 from tempergat.comparison.plan import Plan
 from tempergat.comparison.search import (
+    SAMPLER_SEED,
+    SEARCH_SEEDS,
     Proposals,
-    Search,
     Setting,
     Trial,
-    search_for_any_graph,
+    searched_values,
     setting_word,
 )
 from tempergat.training import Recipe, Run, RunConfig, metric_of_run
@@ -67,18 +68,17 @@ def search_settings(
         SearchIncompleteError: `train` did not return every run.
     """
     assert plan.tune is not None
-    search = search_for_any_graph()
     searches = {
-        split: [_proposals(plan, config, search) for config in plan.configs]
+        split: [_proposals(plan, config) for config in plan.configs]
         for split, _ in seeds_by_split(plan)
     }
     for number in range(plan.tune):
         for split, of_split in searches.items():
             asked = [proposals.ask() for proposals in of_split]
-            runs = train(split, asked, search.run_seeds)
+            runs = train(split, asked, SEARCH_SEEDS)
             for proposals, config in zip(of_split, asked, strict=True):
                 mine = [run for run in runs if run.method == config.method]
-                if len(mine) < search.seeds:
+                if len(mine) < len(SEARCH_SEEDS):
                     raise SearchIncompleteError
                 proposals.tell(mine)
         on_search(number + 1, plan.tune)
@@ -94,7 +94,7 @@ def search_settings(
 def search_runs(plan: Plan) -> int:
     """How many runs the search of a plan trains; 0 without a search."""
     splits = min(len(plan.seeds), len(plan.graphs))
-    each = search_for_any_graph().seeds * (plan.tune or 0)
+    each = len(SEARCH_SEEDS) * (plan.tune or 0)
     return len(plan.methods) * splits * each
 
 
@@ -114,7 +114,6 @@ def notes_on_tuning(
         chosen: The settings by method and split.
         trials: How many settings were tried; None where that is not known.
     """
-    search = search_for_any_graph()
     methods = dict.fromkeys(method for method, _ in chosen)
     splits = len({split for _, split in chosen})
     several = f"{trials} settings" if trials else "the settings tried"
@@ -123,7 +122,7 @@ def notes_on_tuning(
         where = f"of each of the {splits} splits by itself"
     first = (
         f"Tuned: each method has the best of {several} by mean validation score over "
-        f"{search.seeds} seeds, on validation nodes {where}. Scores are of other "
+        f"{len(SEARCH_SEEDS)} seeds, on validation nodes {where}. Scores are of other "
         "seeds; no test score chose a setting."
     )
     if splits == 1:
@@ -177,10 +176,9 @@ def recipe_text(
 
 def tuned_facts(choices: Sequence[Choice]) -> dict[str, Any]:
     """The searches as plain JSON values."""
-    search = search_for_any_graph()
     return {
         "trials": len(choices[0].trials),
-        "search_seeds": list(search.run_seeds),
+        "search_seeds": list(SEARCH_SEEDS),
         "chosen": [
             {
                 "method": choice.method,
@@ -225,13 +223,13 @@ def tuned_csv(dataset: str, choices: Sequence[Choice]) -> str:
 def searched_settings(config: Mapping[str, Any]) -> dict[str, Setting]:
     """The settings of a run that `compare` with `tune` searches for its method."""
     is_own = config.get("source_hash") is not None
-    names = search_for_any_graph().values_for(config["method"], is_own=is_own)
+    names = searched_values(config["method"], is_own=is_own)
     return {name: config[name] for name in names if name in config}
 
 
-def _proposals(plan: Plan, config: RunConfig, search: Search) -> Proposals:
+def _proposals(plan: Plan, config: RunConfig) -> Proposals:
     is_own = config.source_hash is not None
-    every = search.values_for(config.method, is_own=is_own)
+    every = searched_values(config.method, is_own=is_own)
     fixed = plan.overrides.fields
     values = {name: tried for name, tried in every.items() if name not in fixed}
     if not values:
@@ -239,7 +237,7 @@ def _proposals(plan: Plan, config: RunConfig, search: Search) -> Proposals:
             f"nothing is left to search for {config.method}: all of it is given as "
             "settings; leave some out"
         )
-    return Proposals(config, values, search.sampler_seed)
+    return Proposals(config, values, SAMPLER_SEED)
 
 
 def _in_words(settings: Sequence[Mapping[str, Setting]]) -> str:
