@@ -2,6 +2,7 @@
 
 import gc
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -64,3 +65,11 @@ def test_slots_by_source_lead_from_each_edge_to_itself() -> None:
     assert torch.equal(position, graph.by_target.position)
     again, _ = gpu_schedule.slots_by_source(graph.by_target, graph.by_source)
     assert again is index
+
+
+def test_tiles_of_any_width_have_sizes_that_triton_compiles() -> None:
+    common = pytest.importorskip("tempergat.ops.gpu.common")
+    for width in range(1, 300):
+        tile = common.choose_tile(16, 32, 4, width, 128)
+        for size in (tile.heads, tile.fit(True, 16).heads, tile.edges):
+            assert size & (size - 1) == 0, width

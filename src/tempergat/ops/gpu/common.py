@@ -95,7 +95,8 @@ def choose_tile(
         # smaller tile avoids spills.
         width, lanes = min(width, 64), min(lanes, 64)
     padded = power_of_two(channels)
-    block = min(power_of_two(heads), max(1, width // padded))
+    # The largest power of two that fits.
+    block = min(power_of_two(heads), 1 << max(0, (width // padded).bit_length() - 1))
     columns = block * padded
     edges = max(1, lanes // columns)
     unroll = 4 if edges * columns * itemsize <= 1024 else 2
