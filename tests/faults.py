@@ -177,7 +177,7 @@ FAULTS = (
     Fault(
         "a mistake ends in a traceback",
         "cli/application.py",
-        '_fail(str(error), getattr(error, "exit_status", _BAD_INPUT))',
+        '_fail(str(error), status, is_said=getattr(error, "is_said", False))',
         "raise",
         "cli/test_compare.py::test_a_mistake_ends_in_one_line_and_status_two",
     ),

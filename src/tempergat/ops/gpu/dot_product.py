@@ -31,11 +31,11 @@ from tempergat.ops.gpu.common import (
 from tempergat.ops.gpu.dot_product_forward import (
     RowTables,
     backward_tile,
-    by_head,
     feature_cells,
     inverse_temperature,
     row_stride,
     row_tables,
+    temperature_by_head,
 )
 from tempergat.ops.gpu.dot_product_forward import forward as forward
 from tempergat.ops.gpu.launch import divide_up, launch
@@ -229,7 +229,8 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
     by_target = saved.by_target
     value, key, query, edge_x, edge_map, temperature, *edges = saved.inputs
     edge_weight, edge_bias = map(contiguous_or_none, edges)
-    edge_x, heat = contiguous_or_none(edge_x), by_head(temperature, value)
+    edge_x = contiguous_or_none(edge_x)
+    temperature_H = temperature_by_head(temperature, value)
     call = call._replace(
         dout=call.dout.contiguous(), dweights=contiguous_or_none(call.dweights)
     )
@@ -261,12 +262,12 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
     part = plan.new_partials(work_like, heads * channels, copies=copies)
     part_du = plan.new_partials(work_like, heads * width, copies=copies)
     flags = (edge_weight is not None, edge_bias is not None, dweights is not None)
-    learnt = heat is not None
+    learnt = temperature_H is not None
     launch(
         _target_kernel,
         (copies * work.num_items, blocks),
         (
-            *tables.tensors, dout, dweights, u, r, edge_x, heat, edge_weight,
+            *tables.tensors, dout, dweights, u, r, edge_x, temperature_H, edge_weight,
             edge_bias, table, plan.items, *by_target[1:], dquery, du, weights, dlogit,
             dedge_x, dedge_weight, part, part_du, dropout.seed,
         ),
@@ -283,7 +284,7 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
     second = None if du is None else (part_du, du)
     merge_sum(plan, part, dquery, second, copies)
 
-    dkey, dvalue = _source_gradients(call, tables, weights, dlogit, heat)
+    dkey, dvalue = _source_gradients(call, tables, weights, dlogit, temperature_H)
     del weights, part, part_du
 
     dbias = dlogit if edge_bias is not None else work_like.new_empty(0, heads)
@@ -294,10 +295,10 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
         dmap = outer(query, du) + outer(dout, saved.state[0])
         dx = torch.zeros_like(edge_x) if dedge_x is None else dedge_x.sum(0)
     dtemperature = work_like.new_empty(0)
-    if heat is not None:
+    if temperature_H is not None:
         # Of logits <q, ...> / T, whose gradient with respect to q is dquery.
-        dheat = -(query.float() * dquery.float()).sum((0, 2)) / heat
-        dtemperature = dheat if temperature.dim() else dheat.sum()
+        dtemperature_H = -(query.float() * dquery.float()).sum((0, 2)) / temperature_H
+        dtemperature = dtemperature_H if temperature.dim() else dtemperature_H.sum()
     return dvalue, dkey, dquery, dx, dmap, dtemperature, dedge_weight, dbias
 
 
@@ -306,7 +307,7 @@ def _source_gradients(
     tables: RowTables,
     weights_EH: Tensor,
     dlogit_EH: Tensor,
-    heat: Tensor | None,
+    temperature_H: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
     """The gradients of keys and values, from what the pass by target has left."""
     copies, by_source = call.copies, call.saved.by_source
@@ -324,12 +325,12 @@ def _source_gradients(
         _source_kernel,
         (copies * work.num_items, divide_up(heads, tile.heads)),
         (
-            query, call.dout, weights_EH, dlogit_EH, heat, plan.items,
+            query, call.dout, weights_EH, dlogit_EH, temperature_H, plan.items,
             by_source.other, by_source.position, dkey, dvalue, part_key, part_value,
         ),
         (*work, float(call.settings[0]), tables.strides[2], heads),
         (
-            *tile.constants(heads, channels), tables.strided, heat is not None,
+            *tile.constants(heads, channels), tables.strided, temperature_H is not None,
             copies > 1,
         ),
         tile.warps,

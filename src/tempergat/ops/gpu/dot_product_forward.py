@@ -80,7 +80,7 @@ def backward_tile(z: Tensor, width: int = 0) -> Tile:
     return choose_tile(heads, channels, size, 128, 128)
 
 
-def by_head(temperature: Tensor | None, value: Tensor) -> Tensor | None:
+def temperature_by_head(temperature: Tensor | None, value: Tensor) -> Tensor | None:
     """The temperature of each head, [H]."""
     if temperature is None:
         return None
@@ -230,7 +230,10 @@ def forward(call: Forward) -> tuple[Tensor, ...]:
     """Output [T, H, C], log-sum-exp [T, H, 2], weights [E, H], and c [T, H, D]."""
     value, key, query, edge_x, edge_map, temperature, *_ = call.inputs
     width, u = 0, None
-    edge_x, temperature = contiguous_or_none(edge_x), by_head(temperature, value)
+    edge_x, temperature = (
+        contiguous_or_none(edge_x),
+        temperature_by_head(temperature, value),
+    )
     if edge_x is not None and edge_map is not None:
         width, u = edge_x.size(1), pull_back(query, edge_map)
     tables = row_tables(value, key, query)

@@ -117,8 +117,8 @@ def _inputs(request: CompileRequest) -> tuple[Tensor | None, ...]:
         return z, att, att, None, edge_score, theta, None, None
     if request.op == "dot_product":
         # Features of edges, of any width, are left to the first call.
-        heat = None if theta is None else theta.expand(heads)
-        return z, z, z, None, None, heat, None, None
+        temperature = None if theta is None else theta.expand(heads)
+        return z, z, z, None, None, temperature, None, None
     edge = z[:1] if request.edge else None
     return z, z, att, edge, None, None, theta, None, None
 
