@@ -99,7 +99,8 @@ def measure(loop: Loop, state: State) -> list[dict[str, tuple[float, ...]]]:
         return [{} for _ in loop.runs.seeds]
     hooks = [layer.register_forward_hook(weigh) for layer in layers]
     try:
-        values = loop.observe(state, look_at).tolist()
+        with loop.runs.at(state):
+            values = loop.runs.observe(loop.batches.batch, look_at).tolist()
     finally:
         for hook in hooks:
             hook.remove()

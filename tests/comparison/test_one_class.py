@@ -131,6 +131,7 @@ def test_an_imbalanced_graph_shows_it_from_training_to_verdict(
         found.confusion("gta")
 
 
+@pytest.mark.filterwarnings("ignore:.*labelled nodes are of 700 classes")
 def test_a_confusion_matrix_of_many_classes_is_small_in_memory_and_in_files(
     tmp_path: Path,
 ) -> None:
