@@ -76,6 +76,16 @@ def test_a_check_collects_all_problems_and_ends_with_a_command(tmp_path: Path) -
     assert values["edges"] == COUNT
 
 
+def test_a_column_that_edges_name_nodes_by_is_offered_as_ids(tmp_path: Path) -> None:
+    folder = write(tmp_path / "suppliers")
+    text = (folder / "nodes.csv").read_text()
+    (folder / "nodes.csv").write_text(text.replace("company_id", "company"))
+    command = check_graph(folder, ReadOptions(label="rating"))[-1]
+    words = shlex.split(command.value)
+    assert words[words.index("--id") + 1] == "company"
+    assert words[words.index("--drop") + 1] == "name"
+
+
 def test_a_column_of_words_is_offered_as_the_label_where_none_is_called_so(
     tmp_path: Path,
 ) -> None:

@@ -21,6 +21,7 @@ from tempergat.data.tables.table import (
     fill_gaps,
 )
 from tempergat.data.user.options import (
+    OtherIds,
     Problems,
     Question,
     ReadOptions,
@@ -292,7 +293,7 @@ def node_rows(
         )
         # Where most nodes are unknown, edges name nodes in another way.
         if 2 * len(unknown) > len(rows):
-            raise UserError(message)
+            raise OtherIds(message)
         raise Question(
             f"{message}; --drop-unknown-edges leaves out all such edges "
             f"{in_python('drop_unknown_edges')}",

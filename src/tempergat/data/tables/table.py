@@ -244,7 +244,7 @@ def _remedy_for_words(
         return (
             "it differs in every row: if the edges name nodes by it, add --id "
             f"{name} (in Python: ReadOptions(id={name!r})), otherwise {LEAVE_OUT}",
-            dropped,
+            dropped | {"id": name},
         )
     return (
         f"encode it with --one-hot {in_python('one_hot')}, or {leave_out}",

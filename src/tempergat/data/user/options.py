@@ -118,6 +118,10 @@ class Question(UserError):
         self.options = options
 
 
+class OtherIds(UserError):
+    """Edges name nodes in another way than by what counts as their ids."""
+
+
 class Problems:
     """What is wrong with a graph: raised at once, or collected for a report.
 
@@ -138,8 +142,12 @@ class Problems:
 
 def settle(options: ReadOptions, errors: Sequence[UserError]) -> ReadOptions:
     """The options with those that settle some problems."""
+    needs_ids = any(isinstance(error, OtherIds) for error in errors)
     for error in errors:
         changes = dict(error.options) if isinstance(error, Question) else {}
+        if {"drop", "id"} <= changes.keys():
+            # A column that differs in every row names the nodes, or nothing.
+            changes.pop("drop" if needs_ids and options.id is None else "id")
         for name in {"drop", "one_hot"} & changes.keys():
             changes[name] = (*getattr(options, name), *changes[name])
             changes[name] = tuple(dict.fromkeys(changes[name]))
