@@ -9,7 +9,7 @@ from torch import Tensor
 from benchmarks.graphs import SIZES, Size, power_law_graph
 from tempergat import ops
 from tempergat.ops import Graph
-from tempergat.ops.attention import registered
+from tempergat.ops.kinds import registered
 
 
 def load(name: str) -> Graph:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from studies.pages import DOCS, fill
 from studies.results import STUDIES, read_plan
 from tempergat.base import UserError, write_text
-from tempergat.base.figures import save_drawing
+from tempergat.base.figures import save_figure
 from tempergat.training import SETTINGS, make_overrides
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def fill_page(name: str) -> None:
         ) from None
     write_text(page, text)
     for figure, draw in made.FIGURES.items():
-        save_drawing(draw(), DOCS / "figures" / figure)
+        save_figure(draw(), DOCS / "figures" / figure, [".svg"])
     print(f"filled {page}")
 
 
@@ -74,7 +74,7 @@ def train(
     """Trains what the results of a study lack; returns whether all could be trained."""
     from studies.runner import Runner
     from tempergat.cli.options.shared import parse_device
-    from tempergat.cli.ui.tables import error_console
+    from tempergat.cli.ui.tables import SafeConsole
     from tempergat.comparison.storage.store import Store
 
     study = _part(name, "study")
@@ -92,7 +92,7 @@ def train(
     if hasattr(study, "run"):
         study.run(STUDIES / name / "results")
         return True
-    console = error_console()
+    console = SafeConsole(stderr=True)
     is_whole = True
     with Store(out / "store.sqlite") as store:
         runner = Runner(

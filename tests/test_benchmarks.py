@@ -30,7 +30,7 @@ def _measure(backbone: str) -> dict[str, Any]:
     return attention_cpu.measure("cora", backbone, "op", Graph(edge_index, 20), 1)
 
 
-@pytest.mark.parametrize("backbone", ["gat", "gatv2"])
+@pytest.mark.parametrize("backbone", ["gat", "gatv2", "transformer"])
 def test_a_correct_kernel_has_a_speed(backbone: str) -> None:
     row = _measure(backbone)
     if row["backend"] != "cpu":

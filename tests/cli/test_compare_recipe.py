@@ -77,7 +77,7 @@ def test_runs_of_another_recipe_in_the_store_are_mentioned_below_the_table(
     ended = command("compare", graph, *QUICK)
     assert other in " ".join(ended.out.split())
     # Other methods of the same recipe are no other settings.
-    one = command("compare", graph, *QUICK, "--methods", "gat")
+    one = command("compare", graph, "--methods", "gat", *QUICK[2:])
     assert "2 runs of these methods" in " ".join(one.out.split())
 
 

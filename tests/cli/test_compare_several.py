@@ -2,10 +2,6 @@
 
 import csv
 import json
-import os
-import signal
-import time
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,8 +14,7 @@ from tempergat.data import csbm, load_splits
 from tempergat.training import Run
 from tests.cli.conftest import Command
 from tests.cli.test_compare_table import without_split
-from tests.support.processes import ProcessStarter
-from tests.support.tiny_graph import write_graph, write_graph_of_splits, write_recipe
+from tests.support.tiny_graph import write_graph, write_graph_of_splits
 
 METHODS = ("--methods", "gcn,gat,temp_gated")
 
@@ -81,28 +76,25 @@ def test_the_same_command_trains_nothing_twice_and_json_holds_every_graph(
     assert "Summary of 2 graphs" in stored.out
 
 
-def test_a_missing_graph_is_reported_before_any_training(
-    command: Command, graphs: list[Path], recipe: Path
+@pytest.mark.parametrize(
+    ("graph", "words"),
+    [
+        ("none.npz", "none.npz"),
+        ("citeseeer", "citeseeer"),
+        ("empty.npz", "empty.npz has no node in train_mask"),
+        ("a.npz", "a and a are the same graph; give each graph once"),
+    ],
+)
+def test_a_graph_that_is_missing_untrainable_or_given_twice_stops_before_training(
+    command: Command,
+    graphs: list[Path],
+    recipe: Path,
+    tmp_path: Path,
+    graph: str,
+    words: str,
 ) -> None:
-    for missing in ("none.npz", "citeseeer"):
-        command.refuses(missing, "compare", graphs[0], missing, "--recipe", recipe)
-        assert not Path("tempergat-out/store.sqlite").exists()
-
-
-def test_a_graph_that_cannot_be_trained_on_is_reported_before_any_training(
-    command: Command, graphs: list[Path], recipe: Path, tmp_path: Path
-) -> None:
-    untrainable = write_graph(tmp_path / "c.npz", train_mask=np.zeros(60, bool))
-    command.refuses("c", "compare", graphs[0], untrainable, "--recipe", recipe)
-    assert not Path("tempergat-out/store.sqlite").exists()
-
-
-def test_the_same_graph_twice_is_refused_in_one_line(
-    command: Command, graphs: list[Path], recipe: Path
-) -> None:
-    ended = command("compare", graphs[0], graphs[1], graphs[0], "--recipe", recipe)
-    assert ended.status == 2
-    assert "a and a are the same graph; give each graph once" in ended.err
+    write_graph(tmp_path / "empty.npz", train_mask=np.zeros(60, bool))
+    command.refuses(words, "compare", *graphs, graph, "--recipe", recipe)
     assert not Path("tempergat-out/store.sqlite").exists()
 
 
@@ -111,57 +103,6 @@ def test_made_splits_are_for_the_graphs_that_come_with_none(tmp_path: Path) -> N
     made = without_split(tmp_path / "made.npz", 70)
     keep = {"made_splits": 2, "keep_given_splits": True}
     assert [len(load_splits(path, **keep)) for path in (given, made)] == [3, 2]
-
-
-@pytest.mark.slow
-def test_shards_of_several_graphs_are_merged_into_their_tables(
-    command: Command, graphs: list[Path], recipe: Path
-) -> None:
-    common = ("compare", *graphs, "--recipe", recipe, "--runs", 3, *METHODS)
-    for number in (1, 2):
-        out = ("--out", f"s{number}")
-        ended = command(*common, "--shard", f"{number}/2", *out, "--json")
-        assert json.loads(ended.out)["total_runs"] == 18
-    assert command("merge", "s1", "s2", "--out", "merged").status == 0
-    merged = command(*common, "--out", "merged")
-    assert merged.err.count("9 of 9 runs are there already") == 2
-    assert command(*common, "--out", "whole").status == 0
-    assert runs_of(Path("merged")) == runs_of(Path("whole"))
-    names = ("a", "b", "summary")
-    assert tables(Path("merged"), *names) == tables(Path("whole"), *names)
-
-
-@pytest.mark.slow
-def test_a_killed_process_is_continued_as_one(
-    starter: ProcessStarter, graphs: list[Path], tmp_path: Path
-) -> None:
-    recipe = write_recipe(tmp_path / "recipe.yaml", epochs=40)
-
-    def arguments(out: Path) -> list[str]:
-        study = ["compare", *map(str, graphs), "--recipe", str(recipe), "--runs", "4"]
-        return [*study, *METHODS, "--device", "cpu", "--out", str(out)]
-
-    printed = tmp_path / "output.txt"
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    starter.start(arguments(whole), printed)
-    assert starter.wait() == 0, printed.read_text()
-    # Once while the first graph trains, once while the second does.
-    for line in ("gcn: ", "b: 70 nodes"):
-        printed.write_text("")
-        process = starter.start(arguments(killed), printed)
-        deadline = time.monotonic() + 60
-        while line not in printed.read_text() and time.monotonic() < deadline:
-            time.sleep(0.005)
-        with suppress(ProcessLookupError):
-            os.kill(process, signal.SIGKILL)
-        assert starter.wait() in (-signal.SIGKILL, 0), printed.read_text()
-    assert 0 < len(runs_of(killed)) <= 24
-    starter.start(arguments(killed), printed)
-    assert starter.wait() == 0, printed.read_text()
-    assert "runs are there already" in printed.read_text()
-    assert runs_of(killed) == runs_of(whole)
-    names = ("a", "b", "summary")
-    assert tables(killed, *names) == tables(whole, *names)
 
 
 def test_a_list_of_graphs_in_python_gives_the_comparison_of_each(

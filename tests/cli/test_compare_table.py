@@ -49,10 +49,6 @@ def test_tests_are_paired_over_the_splits_that_were_made(
     assert comparison["t_p"] > expected
 
 
-def test_splits_are_refused_for_a_graph_that_has_them(compare: Command) -> None:
-    compare.refuses("graph comes with 1 split; leave --splits out", "--splits", 5)
-
-
 def test_a_table_says_which_runs_were_taken_out_of_the_store(
     command: Command, tmp_path: Path, recipe: Path
 ) -> None:
@@ -123,6 +119,20 @@ def test_several_graphs_and_recipes_have_a_table_each(
     assert "has no runs on 'tow'; did you mean two?" in missing.err
 
 
+@pytest.mark.parametrize(
+    "option", [("--methods", "gat"), ("--metric", "roc_auc"), ("--no-scale",)]
+)
+def test_what_a_table_does_not_heed_is_refused(
+    option: tuple[str, ...], command: Command
+) -> None:
+    command.refuses(
+        f"prints what a store holds and trains nothing; leave out {option[0]}",
+        "compare",
+        *("--table", "tempergat-out"),
+        *option,
+    )
+
+
 def test_runs_that_two_recipes_share_are_in_the_table_of_each(
     command: Command, graph: Path, recipe: Path, tmp_path: Path
 ) -> None:
@@ -156,9 +166,3 @@ def test_a_table_has_no_method_that_only_a_later_recipe_asked_for(
     # The third recipe may have asked for the earlier runs of gcn, so a note says it.
     assert tables[2] == ["gcn", "gat"]
     assert "gcn: the runs are also in an earlier table" in found[2]["notes"][0]
-
-
-def test_a_missing_store_is_named(command: Command, tmp_path: Path) -> None:
-    ended = command("compare", "--table", tmp_path / "none.sqlite")
-    assert ended.status == 2
-    assert "there is no file or folder" in ended.err

@@ -1,9 +1,11 @@
 """`tempergat predict` writes the words of classes and says what it assumed."""
 
+import builtins
 import csv
 import io
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -66,6 +68,22 @@ def test_classes_are_written_as_the_words_of_the_training_table(
     assert set(facts["per_class"]) <= set(WORDS)
     assert sum(facts["per_class"].values()) == 24
     assert isinstance(facts["notes"], list)
+
+
+def test_the_table_of_the_nodes_is_read_once(
+    command: Command, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[object] = []
+    plain_open = open
+
+    def counting_open(file: Any, *arguments: Any, **keywords: Any) -> Any:
+        opened.append(file)
+        return plain_open(file, *arguments, **keywords)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(builtins, "open", counting_open)
+        assert command("predict", trained, tmp_path / "mine").status == 0
+    assert opened.count(tmp_path / "mine" / "nodes.csv") == 1
 
 
 def test_names_that_a_spreadsheet_would_compute_are_noted_and_kept(

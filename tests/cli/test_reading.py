@@ -143,14 +143,6 @@ def test_control_characters_of_a_table_do_not_reach_the_terminal(
         assert "\x1b" not in ended.out + ended.err
 
 
-def test_options_for_columns_are_refused_for_arrays(
-    command: Command, graph: Path
-) -> None:
-    ended = command("data", "check", graph, "--label", "y")
-    assert ended.status == 2
-    assert "--label is about the columns of tables" in ended.err
-
-
 def test_json_carries_the_notes(command: Command, folder: Path, recipe: Path) -> None:
     checked = command.facts("data", "check", folder)
     assert ADDED in next(f["value"] for f in checked if f["subject"] == "note")

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from tests.cli.conftest import Command
 from tests.crash.test_compare_survives_kills import _runs, _tables
 
@@ -24,16 +22,6 @@ def test_three_shards_and_a_merge_give_the_table_of_one(
     assert study("--out", "whole").status == 0
     assert _runs(Path("merged")) == _runs(Path("whole"))
     assert _tables(Path("merged")) == _tables(Path("whole"))
-
-
-@pytest.mark.parametrize("shard", ["0/3", "4/3", "3", "one/two"])
-def test_a_shard_that_does_not_exist_is_refused_in_one_line(
-    compare: Command, shard: str
-) -> None:
-    ended = compare("--shard", shard)
-    assert ended.status == 2
-    assert shard in ended.err
-    assert ended.err.count("\n") == 1
 
 
 def test_a_merge_that_is_refused_says_so_in_one_line(command: Command) -> None:

@@ -102,7 +102,7 @@ def test_every_run_of_a_store_is_a_row(command: Command, tmp_path: Path) -> None
     assert {(run.method, run.seed) for run in read_runs(table)} == {
         (run.method, run.seed) for run in runs
     }
-    assert command.facts("export", tmp_path / "store.sqlite", "--to", table) == {
+    assert command.facts("export", tmp_path, "--to", table) == {
         "runs": 8,
         "replaced": {"cora": 8},
         "kept": {},

@@ -1,21 +1,15 @@
 """`tempergat train` keeps a checkpoint, and `tempergat predict` uses it."""
 
-import builtins
-import csv
 import json
 import re
 import signal
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
-import torch
-from torch_geometric.data import Data
 
 from tests.cli.conftest import Command
 from tests.support.processes import ProcessStarter
-from tests.support.tiny_graph import write_graph, write_graph_of_splits, write_recipe
+from tests.support.tiny_graph import write_graph_of_splits, write_recipe
 
 CHECKPOINT = Path("tempergat-out/graph-temp_gated-seed3/checkpoint.safetensors")
 
@@ -107,7 +101,6 @@ def test_a_stopped_run_continues_to_the_same_checkpoint(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--method", "gatt"], "did you mean gat"),
         (["--method", "gat", "--track", "paper"], "--track is 'paper'"),
         (["--method", "gat", "--out", "/dev/null"], "/dev/null"),
         ([], "--method"),
@@ -123,86 +116,6 @@ def test_a_mistake_ends_in_words_and_status_two(
     assert "Traceback" not in ended.err
 
 
-def test_predictions_are_one_row_per_node(
-    command: Command, trained: Path, graph: Path
-) -> None:
-    ended = command("predict", trained, graph, "--out", "labels.csv")
-    assert ended.status == 0
-    with open("labels.csv") as file:
-        rows = list(csv.DictReader(file))
-    assert [row["node"] for row in rows] == [str(node) for node in range(60)]
-    assert {row["label"] for row in rows} <= {"0", "1"}
-    assert f"wrote {Path('labels.csv')}" in ended.out
-    counts = command.facts("predict", trained.parent, graph)
-    assert sum(counts["per_class"].values()) == counts["nodes"] == 60
-
-
-def test_predictions_carry_the_ids_of_the_nodes_from_a_table_read_once(
-    command: Command, recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path / "mine"
-    folder.mkdir()
-    names = [f"n{number}" for number in range(12)]
-    nodes = "".join(f"{name},{i % 2},{i % 2}.5\n" for i, name in enumerate(names))
-    (folder / "nodes.csv").write_text("id,label,height\n" + nodes)
-    edges = "".join(f"{a},{b}\n" for a, b in zip(names, names[2:], strict=False))
-    (folder / "edges.csv").write_text("source,target\n" + edges)
-    arguments = ("--method", "gat", "--recipe", recipe, "--split", "50/25/25")
-    trained = command("train", folder, *arguments, "--out", "run")
-    assert trained.status == 0, trained.err
-    opened: list[object] = []
-    plain_open = open
-
-    def counting_open(file: Any, *arguments: Any, **keywords: Any) -> Any:
-        opened.append(file)
-        return plain_open(file, *arguments, **keywords)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(builtins, "open", counting_open)
-        assert command("predict", "run", folder).status == 0
-    assert opened.count(folder / "nodes.csv") == 1
-    with open("labels.csv") as file:
-        assert [row["node"] for row in csv.DictReader(file)] == names
-
-
-@pytest.mark.parametrize("kind", ["folder", "npz", "pt"])
-def test_a_graph_without_labels_is_classified_like_one_with_them(
-    command: Command, trained: Path, graph: Path, tmp_path: Path, kind: str
-) -> None:
-    labelled = np.load(graph)
-    x, ends = labelled["x"], labelled["edge_index"]
-    bare = tmp_path / f"bare.{kind}"
-    if kind == "npz":
-        np.savez(bare, x=x, edge_index=ends)
-    elif kind == "pt":
-        data = Data(x=torch.from_numpy(x), edge_index=torch.from_numpy(ends))
-        torch.save(data, bare)
-    else:
-        bare.mkdir()
-        columns = ",".join(f"f{number}" for number in range(x.shape[1]))
-        rows = [",".join(repr(float(value)) for value in row) for row in x]
-        (bare / "nodes.csv").write_text("\n".join([columns, *rows]) + "\n")
-        pairs = [f"{a},{b}" for a, b in ends.T]
-        (bare / "edges.csv").write_text("\n".join(["source,target", *pairs]) + "\n")
-    assert command("predict", trained, graph, "--out", "with.csv").status == 0
-    ended = command("predict", trained, bare, "--out", "without.csv")
-    assert ended.status == 0, ended.err
-    assert Path("without.csv").read_text() == Path("with.csv").read_text()
-    ended = command("train", bare, "--method", "gat")
-    assert ended.status == 2
-    assert "label" in ended.err or " y" in ended.err
-
-
-def test_a_damaged_checkpoint_is_refused(
-    command: Command, trained: Path, graph: Path
-) -> None:
-    content = bytearray(trained.read_bytes())
-    content[-5] ^= 1
-    trained.write_bytes(content)
-    command.refuses("damaged", "predict", trained, graph)
-    assert not Path("labels.csv").exists()
-
-
 def test_the_error_for_another_file_does_not_advise_to_delete_it(
     command: Command, graph: Path
 ) -> None:
@@ -210,17 +123,6 @@ def test_the_error_for_another_file_does_not_advise_to_delete_it(
     assert ended.status == 2
     assert "not a checkpoint of tempergat" in ended.err
     assert "delete" not in ended.err
-
-
-def test_a_failed_run_predicts_nothing(
-    command: Command, graph: Path, tmp_path: Path
-) -> None:
-    recipe = write_recipe(tmp_path / "wild.yaml", learning_rate=1e30)
-    command("train", graph, "--method", "gat", "--recipe", recipe, "--out", "failed")
-    ended = command("predict", "failed", graph)
-    assert ended.status == 2
-    assert re.search(r"failed at epoch \d", ended.err)
-    assert not Path("labels.csv").exists()
 
 
 def test_labels_do_not_go_into_a_folder(
@@ -248,17 +150,6 @@ def test_runs_on_other_splits_have_folders_of_their_own(
     assert other.status == 2
     assert "its graph or split is another one" in other.err
     assert "--no-resume" in other.err
-
-
-def test_a_graph_with_other_features_is_refused(
-    command: Command, trained: Path, tmp_path: Path
-) -> None:
-    wide = write_graph(tmp_path / "wide.npz", x=np.ones((60, 9), np.float32))
-    command.refuses("9 features", "predict", trained, wide)
-
-
-def test_a_missing_checkpoint_is_refused(command: Command, graph: Path) -> None:
-    command.refuses("gone", "predict", "gone", graph)
 
 
 @pytest.mark.parametrize(

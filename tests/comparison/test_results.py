@@ -10,11 +10,12 @@ import pytest
 import scipy.stats
 
 from tempergat.base.errors import UserError
-from tempergat.comparison.report.formats import as_html, as_latex, as_markdown, as_text
+from tempergat.comparison.html_report.tables import as_html
+from tempergat.comparison.report.formats import as_latex, as_markdown, as_text
 from tempergat.comparison.results.comparison import Comparison
 from tempergat.comparison.results.comparisons import Comparisons
 from tempergat.comparison.results.from_runs import dataset_result
-from tempergat.training import LayerRecord
+from tempergat.training import LayerRecord, Run
 from tests.support.made_up_runs import METHODS, failed_run, run, study
 
 # By true class; the first split has more nodes of class 0, both together of class 1.
@@ -117,25 +118,26 @@ def test_a_split_with_a_failed_run_is_a_lost_pair() -> None:
     assert (comparison.pairs, comparison.lost_pairs) == (2, 1)
 
 
-def test_runs_of_two_configurations_are_not_mixed() -> None:
-    runs = [run(seed=0), run(seed=1, config={"learning_rate": 0.5})]
-    with pytest.raises(UserError, match="gat on cora has runs of 2 configurations"):
-        dataset_result(runs, METHODS, "gat")
-
-
-def test_runs_on_two_datasets_are_not_mixed() -> None:
-    with pytest.raises(UserError, match=r"from 2 datasets: citeseer.*, cora"):
-        dataset_result([run(), run(dataset="citeseer")], METHODS, "gat")
-
-
-def test_a_seed_counted_twice_is_refused() -> None:
-    with pytest.raises(UserError, match="two runs of one seed"):
-        dataset_result([run(), run()], METHODS, "gat")
-
-
-def test_a_seed_run_on_two_devices_is_refused_with_their_names() -> None:
-    runs = [run(seed=0), run(seed=1), run(seed=0, device="cuda (A)")]
-    with pytest.raises(UserError, match=r"gat on cora .* cpu and cuda \(A\); keep"):
+@pytest.mark.parametrize(
+    ("runs", "words"),
+    [
+        (
+            [run(seed=0), run(seed=1, config={"learning_rate": 0.5})],
+            "gat on cora has runs of 2 configurations",
+        ),
+        ([run(), run(dataset="citeseer")], r"from 2 datasets: citeseer.*, cora"),
+        ([run(), run()], "two runs of one seed"),
+        (
+            [run(seed=0), run(seed=1), run(seed=0, device="cuda (A)")],
+            r"gat on cora .* cpu and cuda \(A\); keep",
+        ),
+    ],
+    ids=["configurations", "datasets", "a seed twice", "devices"],
+)
+def test_runs_that_do_not_belong_together_are_not_mixed(
+    runs: list[Run], words: str
+) -> None:
+    with pytest.raises(UserError, match=words):
         dataset_result(runs, METHODS, "gat")
 
 

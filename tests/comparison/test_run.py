@@ -5,6 +5,7 @@ import io
 import json
 import re
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from tempergat.data import load
 from tests.support.tiny_graph import write_graph, write_graph_of_splits, write_recipe
 from tests.support.typed_graph import typed_graph
 
+quiet_compare = partial(tempergat.compare, device="cpu", progress=False)
 METHODS = ("gcn", "gat", "temp_gated")
 
 
@@ -39,9 +41,7 @@ def test_a_name_a_path_a_data_and_a_dataset_give_the_same_scores(
     scores = [
         [
             run.scores["best_val_accuracy"].test
-            for run in tempergat.compare(
-                given, "gat", runs=2, recipe=recipe, device="cpu", progress=False
-            ).runs
+            for run in quiet_compare(given, "gat", runs=2, recipe=recipe).runs
         ]
         for given in (graph, str(graph), dataset, dataset.data)
     ]
@@ -49,9 +49,7 @@ def test_a_name_a_path_a_data_and_a_dataset_give_the_same_scores(
 
 
 def test_a_comparison_can_be_read_in_every_form(graph: Path, recipe: Path) -> None:
-    found = tempergat.compare(
-        graph, METHODS, runs=5, recipe=recipe, device="cpu", progress=False
-    )
+    found = quiet_compare(graph, METHODS, runs=5, recipe=recipe)
     *rows, largest = found.table
     assert [row["method"] for row in rows] == list(METHODS)
     assert [row["mean"] for row in rows] == [
@@ -81,9 +79,7 @@ def test_nothing_is_written_without_a_folder(
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     monkeypatch.chdir(tmp_path)
     before = sorted(tmp_path.rglob("*"))
-    found = tempergat.compare(
-        graph, "gat", runs=1, recipe=recipe, device="cpu", progress=False
-    )
+    found = quiet_compare(graph, "gat", runs=1, recipe=recipe)
     assert (found.store, found.files) == (None, ())
     assert sorted(tmp_path.rglob("*")) == before
 
@@ -116,16 +112,14 @@ def test_progress_goes_to_standard_error_or_nowhere(
     assert shown.out == ""
     assert "graph: 60 nodes" in shown.err
     assert "gat: " in shown.err
-    tempergat.compare(graph, "gat", 2, recipe, device="cpu", progress=False)
+    quiet_compare(graph, "gat", 2, recipe)
     assert capsys.readouterr() == ("", "")
 
 
 def test_the_table_says_what_the_choice_of_test_nodes_adds(
     graph: Path, recipe: Path, tmp_path: Path
 ) -> None:
-    found = tempergat.compare(
-        graph, "gat", runs=2, recipe=recipe, device="cpu", progress=False
-    )
+    found = quiet_compare(graph, "gat", runs=2, recipe=recipe)
     nodes = int(load(graph).store.test_mask.sum())
     share = found.table[0]["mean"] / 100
     error = 100 * (share * (1 - share) / nodes) ** 0.5
@@ -135,20 +129,15 @@ def test_the_table_says_what_the_choice_of_test_nodes_adds(
     )
     assert note in repr(found)
     assert note in found.to_markdown()
-    splits = tempergat.compare(
-        write_graph_of_splits(tmp_path / "splits.npz", 3),
-        *("gat", 3, recipe),
-        device="cpu",
-        progress=False,
+    splits = quiet_compare(
+        write_graph_of_splits(tmp_path / "splits.npz", 3), *("gat", 3, recipe)
     )
     assert "one test set" not in repr(splits)
     assert "Each split has other test nodes" in repr(splits)
 
 
 def test_methods_are_compared_on_a_typed_graph(recipe: Path) -> None:
-    found = tempergat.compare(
-        typed_graph(), METHODS, 2, recipe, device="cpu", progress=False
-    )
+    found = quiet_compare(typed_graph(), METHODS, 2, recipe)
     assert [result.method for result in found.result.results] == list(METHODS)
     assert all(result.summary.runs == 2 for result in found.result.results)
 

@@ -238,14 +238,6 @@ def test_the_table_says_what_was_tuned_and_a_store_gives_it_back(
     assert second.notes[1:3] == found.notes[1:3]
 
 
-def test_several_graphs_are_tuned_one_by_one(recipe: Path, tmp_path: Path) -> None:
-    paths = [write_graph(tmp_path / f"{n}.npz", n) for n in (50, 60)]
-    found = tempergat.compare(
-        paths, "gat", 2, recipe, device="cpu", progress=False, tune=2
-    )
-    assert [len(one.tuned) for one in found] == [1, 1]
-
-
 def test_optuna_is_asked_for_before_any_work(
     graph: Path, recipe: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

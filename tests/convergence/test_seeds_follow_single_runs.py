@@ -16,7 +16,7 @@ from tests.support.plain_loop import train_plainly
 from tests.support.run_settings import config, loop_of, small_graph, trained_loop
 
 DROPOUT = {"feature_dropout": 0.4, "attention_dropout": 0.5}
-EPOCHS = 20
+EPOCHS = 10
 LOSSES = [COLUMNS.index("loss"), COLUMNS.index("val_loss")]
 
 
@@ -35,7 +35,7 @@ def assert_follows(loop: Loop, slot: int, plain: dict[str, torch.Tensor]) -> Non
     scores = history[:, len(LOSSES) :] - expected[:, len(LOSSES) :]
     assert (scores.abs() < 0.1).all()
     assert (scores.abs() > 1e-9).float().mean() < 0.05
-    for name, value in loop.current.items():
+    for name, value in loop.runs.state.items():
         torch.testing.assert_close(
             value[slot].detach().cpu(), plain[name], rtol=5e-3, atol=5e-4, msg=name
         )
@@ -63,11 +63,12 @@ def test_slot_and_group_size_do_not_matter(seeds: list[int]) -> None:
     "changes",
     [
         {"num_layers": 3, "residual": True},
+        {"residual": "gate"},
         {"norm": "layer", "jk": "cat", "act": "relu"},
         {"num_layers": 1, "out_heads": 3},
         {"normalize_features": True, "init_temp": 0.5, "gate_bias_init": 1.0},
     ],
-    ids=["three layers", "layer norm and jk", "one layer", "initial values"],
+    ids=["deep", "gated skip", "layer norm and jk", "one layer", "initial values"],
 )
 def test_seeds_with_other_settings_follow_their_single_runs(
     changes: dict[str, Any],
@@ -87,8 +88,10 @@ def test_each_seed_has_batch_statistics_of_its_own() -> None:
     losses, expected = loop.history[:, 1, column], plain["history"][:, column]
     torch.testing.assert_close(losses, expected, rtol=2e-4, atol=2e-5)
     name = "norms.0.module.running_var"
-    torch.testing.assert_close(loop.current[name][1], plain[name], rtol=1e-3, atol=1e-4)
-    assert int(loop.current["norms.0.module.num_batches_tracked"][1]) == EPOCHS
+    torch.testing.assert_close(
+        loop.runs.state[name][1], plain[name], rtol=1e-3, atol=1e-4
+    )
+    assert int(loop.runs.state["norms.0.module.num_batches_tracked"][1]) == EPOCHS
 
 
 def cora() -> Dataset:

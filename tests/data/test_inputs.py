@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch_geometric.data import Data, HeteroData
+from torch_geometric.data import Data
 
 from tempergat.base.errors import UserError
 from tempergat.data import as_dataset, csbm, load, load_splits
@@ -63,16 +63,6 @@ def test_a_mistake_in_a_pyg_object_is_named() -> None:
     data = Data(x=torch.ones(2, 2), y=torch.tensor([0, 1]))
     with pytest.raises(UserError, match="graph has no edge_index"):
         as_dataset(data)
-
-
-def test_a_typed_pyg_object_becomes_a_heterogeneous_dataset() -> None:
-    data = HeteroData()
-    data["paper"].x = torch.ones(4, 2)
-    data["paper"].y = torch.tensor([0, 1, 0, 1])
-    data["paper", "cites", "paper"].edge_index = torch.tensor([[0, 1], [1, 2]])
-    found = as_dataset(data)
-    assert found.is_heterogeneous
-    assert found.target == "paper"
 
 
 @pytest.mark.parametrize("graph", [None, 3, [1, 2]])

@@ -26,12 +26,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+import torch
+from torch_geometric.data import HeteroData
 
 import tempergat
 from tempergat.base import UserError
 from tempergat.base.text import LONGEST_MESSAGE
 from tempergat.cli import main
-from tempergat.data import ReadOptions, as_dataset
+from tempergat.data import MASKS, ReadOptions, as_dataset, to_dense
 
 PREFIX = "tempergat: "
 # How lines begin that a command may print before a refusal.
@@ -159,7 +161,34 @@ def check_and_read(path: Path, rng: np.random.Generator, **options: Any) -> bool
     run_command("data", "check", path)
     chosen = ReadOptions(**options) if rng.integers(2) else ReadOptions()
     labelled = bool(rng.integers(4))
-    return run_callable(as_dataset, path, labelled=labelled, options=chosen)
+    return run_callable(read_graph, path, labelled=labelled, options=chosen)
+
+
+def read_graph(path: Path, labelled: bool, options: ReadOptions) -> None:
+    """Reads a graph as users do; what is read must not contradict itself.
+
+    Raises:
+        Failed: A file was changed, or the graph could not be trained on.
+    """
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    before = [file.read_bytes() for file in files]
+    graph = as_dataset(path, labelled=labelled, options=options)
+    if [file.read_bytes() for file in files] != before:
+        raise Failed("reading has changed a file")
+    data = graph.data
+    if isinstance(data, HeteroData) or not labelled:
+        return
+    parts = torch.stack([data[mask] for mask in MASKS])
+    ends = data.edge_index.flatten().tolist()
+    is_sound = {
+        "ends of edges": all(0 <= end < data.num_nodes for end in ends),
+        "labels": -1 <= int(data.y.min()) <= int(data.y.max()) == graph.num_classes - 1,
+        "features": "x" not in data or to_dense(data.x).isfinite().all(),
+        "parts": int(parts.sum(0).max()) <= 1 and (data.y[parts.any(0)] >= 0).all(),
+        "training nodes": data.train_mask.any(),
+    }
+    if not all(is_sound.values()):
+        raise Failed(f"what was read is not sound: {is_sound}")
 
 
 class _TooSlow(BaseException):

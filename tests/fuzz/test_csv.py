@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tempergat.data import ReadOptions, as_dataset
-from tests.fuzz.harness import fuzz, run_callable, run_command
+from tempergat.data import ReadOptions
+from tests.fuzz.harness import fuzz, read_graph, run_callable, run_command
 from tests.fuzz.mutations import mutated_bytes, mutated_text, pick
 
 NODES = "\n".join(
@@ -64,7 +64,8 @@ def damaged(text: str, rng: np.random.Generator) -> bytes:
     return text.encode()
 
 
-def try_tables(tmp_path: Path, count: int, more_than: int) -> None:
+@pytest.mark.parametrize("count", [60, pytest.param(1200, marks=pytest.mark.slow)])
+def test_tables_are_read_or_refused_in_one_line(tmp_path: Path, count: int) -> None:
     def attempt(rng: np.random.Generator) -> bool:
         folder = tmp_path / "graph"
         folder.mkdir(exist_ok=True)
@@ -89,15 +90,6 @@ def try_tables(tmp_path: Path, count: int, more_than: int) -> None:
             return run_command("data", "check", folder, *options).status == 0
         read_options = ReadOptions(**pick(rng, OPTIONS))
         labelled = bool(rng.integers(4))
-        return run_callable(as_dataset, folder, options=read_options, labelled=labelled)
+        return run_callable(read_graph, folder, options=read_options, labelled=labelled)
 
-    fuzz(count, attempt, more_than)
-
-
-def test_some_tables_are_read_or_refused_in_one_line(tmp_path: Path) -> None:
-    try_tables(tmp_path, 60, more_than=5)
-
-
-@pytest.mark.slow
-def test_tables_are_read_or_refused_in_one_line(tmp_path: Path) -> None:
-    try_tables(tmp_path, 1200, more_than=100)
+    fuzz(count, attempt, more_than=count // 12)

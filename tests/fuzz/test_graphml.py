@@ -28,8 +28,9 @@ def graphml() -> str:
     return "\n".join(networkx.generate_graphml(graph))
 
 
-def try_files(folder: Path, count: int, more_than: int) -> None:
-    path, text = folder / "g.graphml", graphml()
+@pytest.mark.parametrize("count", [40, pytest.param(1000, marks=pytest.mark.slow)])
+def test_graphml_is_read_or_refused_in_one_line(tmp_path: Path, count: int) -> None:
+    path, text = tmp_path / "g.graphml", graphml()
 
     def attempt(rng: np.random.Generator) -> bool:
         if rng.integers(3):
@@ -43,13 +44,4 @@ def try_files(folder: Path, count: int, more_than: int) -> None:
         options = ReadOptions(**{"drop": ("name",), **pick(rng, OPTIONS)})
         return run_callable(as_dataset, path, options=options)
 
-    fuzz(count, attempt, more_than)
-
-
-def test_some_graphml_is_read_or_refused_in_one_line(tmp_path: Path) -> None:
-    try_files(tmp_path, 40, more_than=2)
-
-
-@pytest.mark.slow
-def test_graphml_is_read_or_refused_in_one_line(tmp_path: Path) -> None:
-    try_files(tmp_path, 1000, more_than=50)
+    fuzz(count, attempt, more_than=count // 20)

@@ -22,8 +22,10 @@ METHODS = ("gat", "temp_gated")
 Scores = list[tuple[str, int, float]]
 
 
-@pytest.mark.slow
-def test_a_store_gives_its_runs_or_is_refused_in_one_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [40, pytest.param(700, marks=pytest.mark.slow)])
+def test_a_store_gives_its_runs_or_is_refused_in_one_line(
+    tmp_path: Path, count: int
+) -> None:
     graph = small_graph(30)
     configs = [config(method, epochs=1, hidden_channels=2) for method in METHODS]
     path = tmp_path / "store.sqlite"
@@ -60,7 +62,7 @@ def test_a_store_gives_its_runs_or_is_refused_in_one_line(tmp_path: Path) -> Non
             raise Failed(f"{len(found)} runs instead of {len(expected)}")
         return is_read
 
-    fuzz(700, attempt, more_than=50)
+    fuzz(count, attempt, more_than=count // 14)
 
 
 def _scores(runs: list[Run]) -> Scores:

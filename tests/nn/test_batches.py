@@ -78,20 +78,15 @@ def test_jumping_knowledge_takes_the_seeds_of_every_layer(method, jk):
     torch.testing.assert_close(model(X, graphs_of_layers()), whole)
 
 
-@pytest.mark.parametrize("method", ["gat", "gatv2"])
-def test_edge_features_are_those_of_the_first_edges(method):
-    attr = torch.randn(EDGES.size(1), 2)
-    model = build_model(method, 6, 8, 3, heads=2, edge_dim=2)
-    whole = model(X, Graph(EDGES, NODES), attr)[: HOPS[0]]
-    torch.testing.assert_close(model(X, graphs_of_layers(), attr), whole)
-
-
-def test_edge_weights_are_those_of_the_first_edges():
-    weight = torch.rand(EDGES.size(1)) + 0.5
-    model = build_model("gcn", 6, 8, 3)
-    whole = model(X, Graph(EDGES, NODES), edge_weight=weight)[: HOPS[0]]
-    out = model(X, graphs_of_layers(), edge_weight=weight)
-    torch.testing.assert_close(out, whole)
+@pytest.mark.parametrize("method", ["gat", "gatv2", "gcn"])
+def test_features_and_weights_are_those_of_the_first_edges(method):
+    of_edges, options = {"edge_weight": torch.rand(EDGES.size(1)) + 0.5}, {}
+    if method != "gcn":
+        of_edges["edge_attr"] = torch.randn(EDGES.size(1), 2)
+        options["edge_dim"] = 2
+    model = build_model(method, 6, 8, 3, heads=2, **options)
+    whole = model(X, Graph(EDGES, NODES), **of_edges)[: HOPS[0]]
+    torch.testing.assert_close(model(X, graphs_of_layers(), **of_edges), whole)
 
 
 @pytest.mark.parametrize("share_weights", [False, True])

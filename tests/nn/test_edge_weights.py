@@ -11,16 +11,10 @@ from torch_geometric.nn import HeteroConv
 from tempergat import Graph
 from tempergat.nn import (
     TemperGATConv,
-    TemperGATv2Conv,
-    TemperTransformerConv,
     build_model,
 )
+from tests.support.layers import LAYERS
 
-LAYERS = {
-    "gat": TemperGATConv,
-    "gatv2": TemperGATv2Conv,
-    "transformer": TemperTransformerConv,
-}
 # Edges 1 and 4 are self-loops, edges 0 and 3 are the same.
 EDGES = torch.tensor([[0, 1, 2, 0, 2, 3], [1, 1, 0, 1, 2, 0]])
 LOOPS = EDGES[0] == EDGES[1]
@@ -50,24 +44,6 @@ def test_weights_multiply_coefficients_and_added_loops_have_one(kind, by_message
             forms = (*forms, Graph(EDGES, 4, self_loops=True))
         for form in forms:
             torch.testing.assert_close(conv(X, form, edge_weight=given), out)
-
-
-@pytest.mark.parametrize("by_messages", [False, True])
-@pytest.mark.parametrize("kind", LAYERS)
-def test_a_bias_of_minus_infinity_removes_an_edge(kind, by_messages):
-    options = {"add_self_loops": False}
-    if kind == "transformer":
-        options = {"root_weight": False}
-    conv = LAYERS[kind](5, 4, heads=2, gate=None, **options)
-    if by_messages:
-        conv.register_message_forward_hook(lambda *_: None)
-    kept = EDGES[1] != 0
-    bias = torch.where(kept, 0.0, -torch.inf).requires_grad_()
-    out = conv(X, EDGES, edge_bias=bias)
-    torch.testing.assert_close(out, conv(X, EDGES[:, kept]))
-    assert torch.equal(out[0], out.new_zeros(8) if conv.bias is None else conv.bias)
-    (gradient,) = torch.autograd.grad(out.square().sum(), bias)
-    assert gradient.isfinite().all()
 
 
 def test_a_bias_is_added_to_the_logits():

@@ -162,9 +162,6 @@ def test_fixed_temperature_is_not_learned_and_not_saved():
     assert conv.temperature.item() == 2.5
     assert not conv.temperature.requires_grad
     assert not any("temp" in key or "theta" in key for key in conv.state_dict())
-
-
-def test_plain_layer_has_no_temperature():
     assert TemperGATConv(3, 2, temperature=None).temperature is None
 
 
@@ -198,17 +195,11 @@ def test_a_new_gate_is_open(backbone):
         assert (layer.lin_gate.bias == 2.0).all()
 
 
-def test_gate_first_of_a_pair_has_a_gate_per_side():
-    conv = TemperGATConv((5, 3), 4, gate="first")
-    source, target = conv.gate_values((torch.randn(6, 5), torch.randn(2, 3)))
-    assert source.shape == (6, 4)
-    assert target.shape == (2, 4)
-
-
-def test_gate_post_of_a_pair_gates_the_targets():
-    conv = TemperGATConv((5, 3), 4, gate="post")
-    assert conv.gate_values((torch.randn(6, 5), torch.randn(2, 3))).shape == (2, 4)
-    assert conv.lin_gate.weight.shape == (4, 3)
+def test_a_pair_has_a_gate_per_side_in_first_and_those_of_the_targets_in_post():
+    x = (torch.randn(6, 5), torch.randn(2, 3))
+    source, target = TemperGATConv((5, 3), 4, gate="first").gate_values(x)
+    assert (source.shape, target.shape) == ((6, 4), (2, 4))
+    assert TemperGATConv((5, 3), 4, gate="post").gate_values(x).shape == (2, 4)
 
 
 @pytest.mark.parametrize("gate", ["post", "first"])

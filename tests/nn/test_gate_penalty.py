@@ -16,6 +16,7 @@ from tempergat.nn import (
     build_model,
     gate_penalty,
 )
+from tests.support.layers import LAYERS
 
 X = torch.randn(7, 5, generator=torch.Generator().manual_seed(0))
 EDGES = torch.randint(0, 7, (2, 25), generator=torch.Generator().manual_seed(1))
@@ -73,19 +74,15 @@ def test_a_second_pass_replaces_the_first():
     assert torch.allclose(gate_penalty(conv), conv.gate_values(hidden).mean())
 
 
-def test_first_gate_of_a_pair_averages_over_both_sides():
-    conv = TemperGATConv((5, 3), 4, gate="first", add_self_loops=False)
+@pytest.mark.parametrize("gate", ["first", "post"])
+@pytest.mark.parametrize("backbone", LAYERS)
+def test_gates_of_both_sides_or_of_the_targets_are_averaged(backbone, gate):
+    conv = LAYERS[backbone]((5, 3), 4, gate=gate, add_self_loops=False)
     x = (X, torch.randn(2, 3))
     conv(x, torch.tensor([[0, 6], [0, 1]]))
-    source, target = conv.gate_values(x)
-    assert torch.allclose(gate_penalty(conv), torch.cat([source, target]).mean())
-
-
-def test_post_gate_of_a_pair_averages_over_the_targets():
-    conv = TemperGATConv((5, 3), 4, gate="post", add_self_loops=False)
-    x = (X, torch.randn(2, 3))
-    conv(x, torch.tensor([[0, 6], [0, 1]]))
-    assert torch.allclose(gate_penalty(conv), conv.gate_values(x).mean())
+    gates = conv.gate_values(x)
+    gates = torch.cat(gates) if gate == "first" else gates
+    assert torch.allclose(gate_penalty(conv), gates.mean())
 
 
 def test_half_precision_gates_are_averaged_in_single():
@@ -97,12 +94,13 @@ def test_half_precision_gates_are_averaged_in_single():
     assert torch.allclose(penalty.double(), exact, rtol=1e-5)
 
 
-def test_an_evaluation_in_between_changes_nothing():
+@pytest.mark.parametrize("gradients", [False, True])
+def test_an_evaluation_in_between_changes_nothing(gradients):
     layers = two_layers()
     _, hidden = run(layers)
     expected = layers[0].gate_values(X).mean() + layers[1].gate_values(hidden).mean()
     layers.eval()
-    with torch.no_grad():
+    with torch.set_grad_enabled(gradients):
         run(layers, 10 * X)
     layers.train()
     assert torch.allclose(gate_penalty(layers), expected)
@@ -150,15 +148,6 @@ def test_a_call_in_evaluation_counts_when_there_is_no_other():
     conv(X, EDGES)
     conv(3 * X, EDGES)
     assert torch.allclose(gate_penalty(conv), conv.gate_values(3 * X).mean())
-
-
-def test_an_evaluation_with_gradients_in_between_changes_nothing():
-    conv = TemperGATConv(5, 5)
-    conv(X, EDGES)
-    conv.eval()
-    conv(3 * X, EDGES)
-    conv.train()
-    assert torch.allclose(gate_penalty(conv), conv.gate_values(X).mean())
 
 
 def test_checkpointing_does_not_count_a_call_twice():

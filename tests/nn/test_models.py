@@ -4,7 +4,6 @@ import inspect
 
 import pytest
 import torch
-from torch_geometric.nn import GCNConv
 
 from tempergat.nn import (
     BACKBONES,
@@ -155,22 +154,6 @@ def test_without_dropout_training_draws_no_random_numbers():
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_gcn_is_pygs():
-    edges = torch.cat([EDGES, torch.tensor([[3, 3], [3, 3]])], dim=1).unique(dim=1)
-    torch.manual_seed(2)
-    theirs = GCNConv(6, 5)
-    torch.manual_seed(2)
-    ours = GCNLayer(6, 5, residual=False)
-    ours.load_state_dict(theirs.state_dict(), strict=True)
-    x, y = X.clone().requires_grad_(), X.clone().requires_grad_()
-    out, expected = ours(x, edges), theirs(y, edges)
-    assert torch.allclose(out, expected, atol=1e-6)
-    (out**2).sum().backward()
-    (expected**2).sum().backward()
-    assert torch.allclose(x.grad, y.grad, atol=1e-5)
-    assert torch.allclose(ours.lin.weight.grad, theirs.lin.weight.grad, atol=1e-4)
-
-
 def test_trimming_a_sampled_batch_keeps_the_seed_nodes_scores():
     # Two seeds, their neighbours, and theirs, numbered by hop as samplers do.
     edges = torch.tensor([[2, 3, 3, 4, 5, 6], [0, 0, 1, 2, 3, 3]])
@@ -185,13 +168,6 @@ def test_trimming_a_sampled_batch_keeps_the_seed_nodes_scores():
     )
     assert len(trimmed) < 7
     assert torch.allclose(trimmed[:2], whole, atol=1e-6)
-
-
-def test_edge_features_reach_the_layers():
-    model = build_model("temp_gated", 6, 8, 3, heads=2, edge_dim=4)
-    edge_attr = torch.randn(50, 4)
-    out = model(X, EDGES, edge_attr)
-    assert not torch.allclose(out, model(X, EDGES, 2 * edge_attr))
 
 
 def test_layer_classes_match_the_backbones():
@@ -227,12 +203,6 @@ def test_an_mlp_ignores_the_graph_and_starts_from_gcns_weights():
     expected = hidden @ last.lin.weight.t() + last.bias
     assert torch.allclose(mlp(X, EDGES), expected, atol=1e-6)
     assert torch.equal(mlp(X, EDGES), mlp(X, EDGES[:, :0]))
-
-
-@pytest.mark.parametrize("method", ["temp_gated_head", "temp_gated_head_v2"])
-def test_a_temperature_per_head_has_as_many_values_as_its_layer_has_heads(method):
-    model = build_model(method, 6, 8, 3, heads=2)
-    assert [conv.temperature.shape for conv in model.convs] == [(2,), (1,)]
 
 
 @pytest.mark.parametrize("method", ["gcn", "mlp"])

@@ -31,12 +31,23 @@ def gradgrad(conv, x, *arguments, **options):
     return torch.autograd.gradgradcheck(output, leaves, fast_mode=True)
 
 
-@pytest.mark.parametrize("gate", ["post", "first", None])
-@pytest.mark.parametrize("temperature", ["layer", "head", None])
+# The widths, further options of the layer and the features it is called with.
+CASES = {
+    "gate after attention": (3, {"temperature": "layer", "gate": "post"}, [X]),
+    "gate first": (3, {"temperature": "head", "gate": "first"}, [X]),
+    "no temperature": (3, {"temperature": None, "gate": "post"}, [X]),
+    "no gate": (3, {"temperature": "layer", "gate": None}, [X]),
+    "two maps of the same nodes": ((3, 3), {}, [X]),
+    "bipartite": ((3, 5), {"add_self_loops": False}, [X, TARGETS]),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("backbone", LAYERS)
-def test_temperature_and_gate_have_second_derivatives(backbone, temperature, gate):
-    conv = LAYERS[backbone](3, 2, heads=2, temperature=temperature, gate=gate).double()
-    assert gradgrad(conv, [X], EDGES)
+def test_every_form_of_a_layer_has_second_derivatives(backbone, case):
+    widths, options, x = CASES[case]
+    conv = LAYERS[backbone](widths, 2, heads=2, **options).double()
+    assert gradgrad(conv, x, TO_FOUR if len(x) == 2 else EDGES)
 
 
 @pytest.mark.parametrize("backbone", LAYERS)
@@ -46,15 +57,15 @@ def test_edge_features_and_dropout_have_second_derivatives(backbone):
 
 
 @pytest.mark.parametrize("backbone", LAYERS)
-def test_a_bipartite_graph_has_second_derivatives(backbone):
-    conv = LAYERS[backbone]((3, 5), 2, heads=2, add_self_loops=False).double()
-    assert gradgrad(conv, [X, TARGETS], TO_FOUR)
-
-
-@pytest.mark.parametrize("backbone", LAYERS)
-def test_two_maps_of_the_same_nodes_have_second_derivatives(backbone):
-    conv = LAYERS[backbone]((3, 3), 2, heads=2).double()
-    assert gradgrad(conv, [X], EDGES)
+def test_weights_may_depend_on_no_parameter_that_is_trained(backbone):
+    conv = LAYERS[backbone](3, 2).double().requires_grad_(False)
+    bias = conv.lin_gate.bias.requires_grad_()
+    out, (_, weights) = conv(X, EDGES, return_attention_weights=True)
+    alone = torch.autograd.grad(out.sin().sum(), bias, retain_graph=True)
+    loss = out.sin().sum() + weights.sum()
+    (found,) = torch.autograd.grad(loss, bias, create_graph=True)
+    torch.testing.assert_close(found, alone[0])
+    assert found.requires_grad
 
 
 @pytest.mark.parametrize("backbone", LAYERS)

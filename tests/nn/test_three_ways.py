@@ -8,7 +8,7 @@ import torch
 from tempergat import ops
 from tempergat.nn import TemperGATConv, TemperGATv2Conv, TemperTransformerConv
 from tempergat.ops import backend
-from tempergat.ops.attention import registered
+from tempergat.ops.kinds import registered
 
 LAYERS = {
     "gat": TemperGATConv,

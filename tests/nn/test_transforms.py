@@ -268,12 +268,6 @@ def test_an_exported_training_pass_holds_torch_s_own_ops_only(given):
     assert torch.allclose(out, module(x, edges, SEED), atol=1e-5)
 
 
-def test_models_can_be_made_on_the_meta_device():
-    with torch.device("meta"):
-        model = build_model("temp_gated", 5, 8, 3, heads=2)
-    assert all(p.is_meta for p in model.parameters())
-
-
 def test_forward_mode_drops_what_reverse_mode_drops():
     ones = torch.ones(6, 5)
     with forward_ad.dual_level(), torch.no_grad():

@@ -58,6 +58,18 @@ def test_dropout_needs_a_seed_for_every_head(kind: str, seed: Any, seen: str) ->
         getattr(ops, kind)(GRAPH, **_arguments(kind), dropout=0.5, dropout_seed=seed)
 
 
+def test_targets_without_a_part_in_the_logits_have_a_gradient_of_zero() -> None:
+    arguments = _arguments("gat") | {"att_dst": None}
+    z_dst = arguments["z_dst"].requires_grad_()
+    # Memory that is not empty.
+    used = [torch.full_like(z_dst, 7.0) for _ in range(100)]
+    del used
+    out, _ = ops.gat(GRAPH, **arguments)
+    out.sum().backward()
+    assert z_dst.grad is not None
+    assert torch.equal(z_dst.grad, torch.zeros_like(z_dst))
+
+
 def test_a_rate_above_one_is_refused() -> None:
     seed = torch.arange(2)
     with pytest.raises(ValueError, match=r"between 0 and 1, got 1\.5"):

@@ -8,7 +8,6 @@ from torch import Tensor
 
 from tempergat import ops
 from tempergat.ops import Graph
-from tempergat.ops.calls import Attention
 from tests.support.attention_cases import (
     GRAPHS,
     Settings,
@@ -23,21 +22,6 @@ HEADS, CHANNELS, COPIES = 2, 5, 3
 
 def _call(kind: str, graph: Graph, inputs: dict[str, Tensor], **options: Any) -> Any:
     return attend(kind, graph, inputs, return_weights=True, **options)
-
-
-@pytest.mark.usefixtures("kernels")
-@pytest.mark.parametrize("kind", KINDS)
-def test_kernels_serve_calls_with_weights_and_biases(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    options = Settings(edge_weight=True, edge_bias=True)
-    graph = GRAPHS["random"]()
-    inputs = make_inputs(kind, graph, HEADS, CHANNELS, torch.float32, options)
-    leaves = {name: x.requires_grad_() for name, x in inputs.items()}
-    monkeypatch.delattr(Attention, "by_reference")
-    out, _ = _call(kind, graph, leaves)
-    out.sum().backward()
-    assert all(x.grad is not None for x in leaves.values())
 
 
 @pytest.mark.usefixtures("kernels")

@@ -1,7 +1,6 @@
 """The graph object, and the cache that builds it once per training loop."""
 
 import gc
-import threading
 import weakref
 
 import pytest
@@ -202,29 +201,6 @@ def test_inference_tensors_work_without_a_version():
         first = conv(x, edges)
         assert torch.equal(conv(x, edges), first)
     assert torch.equal(conv(x, EDGES), first)
-
-
-def test_two_threads_share_the_cache():
-    conv = TemperGATConv(3, 2).eval()
-    tensors = [torch.randint(0, 4, (2, 6)) for _ in range(5)]
-    x = torch.randn(4, 3)
-    with torch.no_grad():
-        expected = [conv(x, Graph(t, 4)) for t in tensors]
-    failures = []
-
-    def work():
-        with torch.no_grad():
-            for i in range(100):
-                out = conv(x, tensors[i % 5])
-                if not torch.equal(out, expected[i % 5]):
-                    failures.append(i)
-
-    threads = [threading.Thread(target=work) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
 
 
 def test_graph_moves_between_devices_with_all_it_has():

@@ -247,6 +247,7 @@ def test_a_typed_graph_needs_edges_and_their_node_types() -> None:
         ({"seeds": [0.5]}, "seeds must be a list of node numbers or a mask"),
         ({"fanout": [4, -2]}, r"fanout \[4, -2\] has the entry -2"),
         ({"fanout": [4, 2.5]}, "has the entry 2.5"),
+        ({"fanout": [2**64]}, "has the entry 18446744073709551616"),
         ({"fanout": []}, r"one number for each hop, for example \[15, 10\], got \[\]"),
         ({"fanout": 5}, "one number for each hop"),
         ({"fanout": {("a", "to", "b"): [5]}}, "needs HeteroData"),

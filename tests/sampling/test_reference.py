@@ -100,15 +100,6 @@ def test_a_neighbourhood_is_what_the_rules_say(replace: bool) -> None:
         assert torch.equal(edges[end][topology.edges_of(slot)], hops.n_id[0][rows])
 
 
-def test_an_isolated_seed_has_no_edges() -> None:
-    topology = Topology.of(torch.tensor([[0, 1], [1, 0]]), 3)
-    graph = of_one_type(topology, torch.tensor([2]), [2, 2])
-    hops = reference.sample(*graph, Key(0, 0, 0), False)
-    assert hops.n_id[0].tolist() == [2]
-    assert hops.nodes_per_hop == [[1, 0, 0]]
-    assert hops.edges_per_hop == [[0, 0]]
-
-
 def test_a_hop_with_fanout_zero_takes_nothing() -> None:
     topology = Topology.of(torch.tensor([[0, 1], [1, 0]]), 2)
     graph = of_one_type(topology, torch.tensor([0]), [0])

@@ -57,6 +57,17 @@ def test_every_form_of_edges_is_grouped(form: str, count: int) -> None:
 
 
 @pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("is_sorted", [True, False])
+def test_edges_are_grouped_where_they_are(is_sorted: bool) -> None:
+    edges = torch.tensor([[2, 0, 1], [0, 1, 2] if is_sorted else [1, 2, 0]])
+    expected = Topology.of(edges, 3)
+    with torch.device("meta"):
+        grouped = Topology.of(edges, 3)
+    assert torch.equal(grouped.pointer, expected.pointer)
+    assert torch.equal(grouped.source, expected.source)
+
+
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize(
     ("edges", "message"),
     [

@@ -3,7 +3,6 @@
 import importlib
 import re
 import signal
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +18,7 @@ from tempergat.base import UserError
 from tempergat.comparison.storage.export import read_runs
 from tempergat.comparison.storage.store import Store
 from tempergat.data import Dataset, csbm
-from tests.support.interpreted import environment_of_programs
+from tests.support.processes import ProcessStarter
 from tests.support.run_settings import config
 
 PROGRAM = """
@@ -60,18 +59,12 @@ def run(folder: str | Path, **arguments: object) -> int:
 
 
 def test_a_killed_study_continues_and_trains_nothing_twice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    starter: ProcessStarter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runner, "result_path", runner.result_path)
-    with subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, str(tmp_path)],
-        env=environment_of_programs(),
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as killed:
-        assert killed.stdout is not None
-        assert killed.stdout.readline() == "6 runs\n"
-        killed.send_signal(signal.SIGKILL)
+    output = tmp_path / "output.txt"
+    killed = starter.stop_at("6 runs", signal.SIGKILL, [str(tmp_path)], output, PROGRAM)
+    assert killed == -signal.SIGKILL
     before = {run.time_s for run in read_runs(tmp_path / "toy/runs.csv")}
     assert run(tmp_path, say=lambda line: None) == 8
     runs = read_runs(tmp_path / "toy/runs.csv")

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from tempergat import ops
 from tempergat.ops import Graph, reference
-from tempergat.ops.attention import registered
+from tempergat.ops.kinds import registered
 
 
 def _random_edges(sources: int, targets: int, edges: int) -> Tensor:

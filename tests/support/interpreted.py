@@ -14,14 +14,22 @@ import pytest
 from tests.support.processes import ProcessStarter
 
 ROOT = Path(__file__).resolve().parents[2]
-# numpy no longer turns an array of one element into an index.
+# numpy no longer turns an array of one element into an index. The language is patched
+# once for each function, not at each call of it, and stays so: this takes less time.
 _PREPARE = """
+import functools
 import triton.runtime.interpreter as interpreter
 patch = interpreter._patch_lang_tensor
 def patch_index(tensor, scope):
     patch(tensor, scope)
     scope.set_attr(tensor, "__index__", lambda self: self.handle.data.item())
 interpreter._patch_lang_tensor = patch_index
+patch_lang = interpreter._patch_lang
+@functools.cache
+def patch_once(function):
+    patch_lang(function)
+    return interpreter._LangPatchScope()
+interpreter._patch_lang = patch_once
 import tempergat.ops.gpu, tempergat.ops.reference
 """
 

@@ -31,7 +31,7 @@ if __name__ == "__main__":
         together = trained(loop_of(settings, graph=graph, ranks=ranks))
         alone = trained(loop_of(settings, graph=graph))
     torch.testing.assert_close(together.history, alone.history, rtol=1e-4, atol=1e-6)
-    for name, value in alone.current.items():
-        found = together.current[name]
+    for name, value in alone.runs.state.items():
+        found = together.runs.state[name]
         torch.testing.assert_close(found, value, rtol=1e-3, atol=1e-5, msg=name)
     print("the same")

@@ -45,7 +45,7 @@ for epoch in range(epochs):
                                 other.runs.parameters.values()):
             torch.testing.assert_close(b.grad, a.grad, msg=lambda m: name + m)
             torch.testing.assert_close(b, a, msg=lambda m: name + m)
-        for (name, a), b in zip(plain.current.items(), other.current.values()):
+        for (name, a), b in zip(plain.runs.state.items(), other.runs.state.values()):
             torch.testing.assert_close(b, a, msg=lambda m: name + m)
     torch.testing.assert_close(other.epoch_loss(), plain.epoch_loss())
     plain.epochs_done, plain.steps_done = epoch + 1, 0
@@ -207,5 +207,7 @@ def test_a_cuda_graph_trains_as_plain_steps_do(
     assert recorded.captured._graph is not None
     assert (recorded.captured.misfits > 0) == tight
     torch.testing.assert_close(recorded.history, plain.history, equal_nan=True)
-    for name, value in plain.current.items():
-        torch.testing.assert_close(recorded.current[name], value, rtol=1e-3, atol=1e-4)
+    for name, value in plain.runs.state.items():
+        torch.testing.assert_close(
+            recorded.runs.state[name], value, rtol=1e-3, atol=1e-4
+        )

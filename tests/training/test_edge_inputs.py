@@ -47,7 +47,7 @@ def test_attention_methods_train_with_edge_features_as_pygs_layers(method: str) 
     layer = PYG_LAYERS[method]
     data = graph.data
     for run in range(3):
-        state = {name: value[run].detach() for name, value in loop.current.items()}
+        state = {name: value[run].detach() for name, value in loop.runs.state.items()}
         first = layer(12, 4, 2, edge_dim=2)
         last = layer(8, 3, 1, concat=False, edge_dim=2)
         for number, conv in enumerate((first, last)):
@@ -116,7 +116,7 @@ def test_attention_is_multiplied_by_the_weights_of_edges() -> None:
         in_channels=12, out_channels=3, edge_dim=2, **settings.model_arguments()
     ).eval()
     for run in range(2):
-        model.load_state_dict({k: v[run] for k, v in loop.current.items()})
+        model.load_state_dict({k: v[run] for k, v in loop.runs.state.items()})
         edges = {"edge_attr": data.edge_attr, "edge_weight": data.edge_weight}
         expected = model(data.x, data.edge_index, **edges).detach()
         torch.testing.assert_close(logits[run], expected, atol=1e-5, rtol=1e-4)

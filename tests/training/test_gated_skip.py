@@ -4,8 +4,8 @@ import pytest
 
 from tempergat.base import UserError
 from tempergat.comparison import note_on_residual
-from tempergat.training import config_hash, train_group
-from tests.support.run_settings import CPU, config, small_graph, train_run
+from tempergat.training import config_hash
+from tests.support.run_settings import config
 
 
 def test_a_gated_skip_is_another_setting_than_a_residual() -> None:
@@ -13,17 +13,6 @@ def test_a_gated_skip_is_another_setting_than_a_residual() -> None:
     assert len(hashes) == 3
     with pytest.raises(UserError, match="residual"):
         config().with_changes(residual="skip")
-
-
-@pytest.mark.parametrize("method", ["temp_gated", "gatv2", "gcn"])
-def test_all_seeds_at_once_follow_one_seed_alone(method: str) -> None:
-    settings = config(method, epochs=6, residual="gate", feature_dropout=0.3)
-    graph = small_graph()
-    together = train_group(graph, settings, [0, 1], CPU)
-    alone = train_run(settings, None, graph=graph, seed=1)
-    for rule, scores in alone.scores.items():
-        assert together[1].scores[rule].epoch == scores.epoch
-        assert together[1].scores[rule].test == pytest.approx(scores.test)
 
 
 def test_the_note_on_residuals_says_what_is_added() -> None:

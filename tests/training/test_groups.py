@@ -27,7 +27,6 @@ from tempergat.training.runs.models import single_model
 from tests.support.run_settings import (
     CPU,
     config,
-    loop_of,
     small_graph,
 )
 
@@ -63,39 +62,6 @@ def test_a_group_trains_the_model_that_was_changed_for_it() -> None:
         assert drawn_after.condition == Condition(change="cleared")
         assert other.condition.change.startswith("remove_slope ")
         assert len({r.config_hash for r in (run, other, drawn_after)}) == 3
-
-
-def test_an_mlp_trains_and_does_not_depend_on_the_edges() -> None:
-    graph, settings = small_graph(), config("mlp", epochs=5)
-    no_edges = changed(graph, edge_index=graph.data.edge_index[:, :0])
-    runs, others = (
-        train_group(data, settings, [0, 1], CPU) for data in (graph, no_edges)
-    )
-    assert [run.status for run in runs] == ["done", "done"]
-    assert [run.scores for run in runs] == [run.scores for run in others]
-
-
-def test_initial_weights_are_those_of_the_single_model() -> None:
-    settings = config("temp_gated_v2", norm="batch", jk="cat", residual=True)
-    initial = loop_of(settings, [9, 2]).current
-    for slot, seed in enumerate((9, 2)):
-        torch.manual_seed(seed)
-        model = build_model(
-            settings.method,
-            12,
-            settings.hidden_channels,
-            3,
-            settings.num_layers,
-            settings.heads,
-            norm="batch",
-            jk="cat",
-            residual=True,
-            gate_bias_init=settings.gate_bias_init,
-        )
-        expected = model.state_dict()
-        assert set(expected) == set(initial)
-        for name, value in initial.items():
-            assert torch.equal(value[slot], expected[name]), name
 
 
 def test_the_settings_choose_which_parameters_are_decayed() -> None:
@@ -152,6 +118,11 @@ def with_labels(labelled: int) -> Dataset:
             one_class(),
             "all 36 training nodes of csbm are of class 2; a classifier needs at least "
             "two classes",
+        ),
+        (
+            dataclasses.replace(one_class(), class_names=("low", "mid", "high")),
+            "all 36 training nodes of csbm are of class high; a classifier needs at "
+            "least two classes",
         ),
         (
             with_labels(20),

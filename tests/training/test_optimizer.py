@@ -61,19 +61,8 @@ def test_runs_of_many_seeds_follow_torchs_adamw_schedule_and_clipping(own: bool)
         # The limit acts in some steps and not in others.
         assert min(norms) < settings.clip_norm < max(norms)
         for name, value in expected.items():
-            trained = loop.current[name][slot]
+            trained = loop.runs.state[name][slot]
             torch.testing.assert_close(trained, value, rtol=1e-4, atol=1e-5, msg=name)
-
-
-def test_a_run_with_a_schedule_continues_where_it_stopped():
-    settings = config("temp_gated", epochs=EPOCHS, feature_dropout=0.3, **SETTINGS)
-    whole, first, second = (loop_of(settings) for _ in range(3))
-    whole.run()
-    first.run(until=5)
-    second.load_state(first.state())
-    second.run()
-    for name, value in whole.current.items():
-        assert torch.equal(second.current[name], value)
 
 
 def test_a_diverging_run_does_not_change_the_gradients_of_another():

@@ -25,8 +25,8 @@ from tempergat.training import (
 from tempergat.training.loop import COLUMNS
 from tempergat.training.results import (
     BINS,
-    chosen_epochs,
     finished_runs,
+    scores_by_rule,
     thinned_curves,
 )
 from tempergat.training.runs.models import single_model
@@ -54,7 +54,8 @@ def test_the_score_is_that_of_the_first_best_epoch() -> None:
     history = np.zeros((4, len(COLUMNS)))
     history[:, COLUMNS.index("val")] = [0.2, 0.8, 0.8, 0.5]
     history[:, COLUMNS.index("val_loss")] = [3.0, 2.0, 1.0, 1.0]
-    assert chosen_epochs(history) == {
+    found = scores_by_rule(history)
+    assert {rule: scores.epoch for rule, scores in found.items()} == {
         "best_val_accuracy": 2,
         "last_epoch": 4,
         "best_val_loss": 3,
@@ -68,7 +69,7 @@ def test_weights_kept_are_those_of_the_selected_epoch(rule: str) -> None:
     seen = []
     for epoch in range(1, 21):
         loop.run(until=epoch)
-        seen.append({k: v.detach().clone() for k, v in loop.current.items()})
+        seen.append({k: v.detach().clone() for k, v in loop.runs.state.items()})
     results = finished_runs(loop, small_graph(), start=0.0)
     for slot, result in enumerate(results):
         assert result.selected_epoch == result.scores[rule].epoch
@@ -101,7 +102,7 @@ def test_the_parameters_of_one_model_are_counted(runs: list[Run]) -> None:
 def test_a_temperature_per_head_trains_and_is_recorded_as_its_mean(method: str) -> None:
     settings = config(method, epochs=5, heads=2, learning_rate=0.05)
     loop = trained_loop(settings, [0, 1])
-    theta = loop.current["convs.0.theta"]
+    theta = loop.runs.state["convs.0.theta"]
     assert theta.shape == (2, 2)
     assert theta.unique().numel() == 4
     recorded = torch.tensor(
@@ -130,8 +131,8 @@ def test_a_seed_that_diverges_fails_alone() -> None:
     assert results[1].failed_epoch == 3
     assert results[1].reason == "the loss was nan at epoch 3"
     assert results[1].scores == {}
-    for name, value in healthy.current.items():
-        assert torch.equal(value[[0, 2]], poisoned.current[name][[0, 2]]), name
+    for name, value in healthy.runs.state.items():
+        assert torch.equal(value[[0, 2]], poisoned.runs.state[name][[0, 2]]), name
     assert torch.equal(healthy.history[:, [0, 2]], poisoned.history[:, [0, 2]])
 
 

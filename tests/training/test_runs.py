@@ -110,9 +110,9 @@ def test_three_runs_on_three_graphs_equal_three_trainings(
         torch.testing.assert_close(
             together.history[:, run], alone.history[:, 0], rtol=1e-4, atol=1e-5
         )
-        for name, value in alone.current.items():
+        for name, value in alone.runs.state.items():
             torch.testing.assert_close(
-                together.current[name][run], value[0], rtol=1e-3, atol=1e-4, msg=name
+                together.runs.state[name][run], value[0], rtol=1e-3, atol=1e-4, msg=name
             )
 
 

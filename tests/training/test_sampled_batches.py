@@ -26,11 +26,6 @@ OPTIMIZER = {"optimizer": "adamw", "schedule": "cosine", "clip_norm": 0.5}
 SAMPLED = {"training": "sampled", "fanout": (3, 2), "batch_size": 16, "epochs": 3}
 
 
-def equal_states(one, other):
-    assert one.keys() == other.keys()
-    return all(torch.equal(one[k].nan_to_num(), other[k].nan_to_num()) for k in one)
-
-
 def test_a_run_follows_a_plain_loop_over_the_public_sampler():
     settings = config(
         "temp_gated", feature_dropout=0.3, attention_dropout=0.2, **SAMPLED
@@ -60,7 +55,7 @@ def test_a_run_follows_a_plain_loop_over_the_public_sampler():
         losses.append(total / train.numel())
     torch.testing.assert_close(loop.history[:, 0, 0].tolist(), losses)
     for name, value in model.state_dict().items():
-        torch.testing.assert_close(loop.current[name][0], value)
+        torch.testing.assert_close(loop.runs.state[name][0], value)
 
 
 @pytest.mark.parametrize("with_fields", [True, False])
@@ -75,8 +70,8 @@ def test_batches_made_elsewhere_are_trained_on_like_ours(with_fields):
         if with_fields:
             made.num_sampled_nodes = batch.num_sampled_nodes
         other.train_on(other.batches.batch_of(made))
-    for name, value in ours.current.items():
-        torch.testing.assert_close(other.current[name], value)
+    for name, value in ours.runs.state.items():
+        torch.testing.assert_close(other.runs.state[name], value)
 
 
 def test_scores_without_an_eval_batch_size_are_those_of_the_whole_graph():
@@ -95,37 +90,6 @@ def test_batch_norm_takes_a_batch_of_one_node_without_neighbours():
     settings = config("gat", norm="batch", **{**SAMPLED, "batch_size": 1})
     loop = trained_loop(settings, graph=small_graph(a=0.0, b=0.0))
     assert torch.isfinite(loop.history).all()
-
-
-@pytest.mark.parametrize(("steps", "eval_batch_size"), [(4, None), (1, 7)])
-def test_a_run_stopped_within_an_epoch_ends_with_the_same_bits(steps, eval_batch_size):
-    settings = config(
-        "gated_temp_v2",
-        norm="batch",
-        feature_dropout=0.4,
-        attention_dropout=0.2,
-        eval_batch_size=eval_batch_size,
-        schedule="cosine",
-        **{**SAMPLED, "batch_size": 5},
-    )
-    whole, first, second = (loop_of(settings, [2]) for _ in range(3))
-    whole.run()
-    assert len(whole.batches) > 2
-
-    class Killed(BaseException):
-        pass
-
-    def kill():
-        if first.global_step == steps:
-            raise Killed
-
-    first.on_step = kill
-    with pytest.raises(Killed):
-        first.run()
-    saved = {name: value.clone() for name, value in first.state().items()}
-    second.load_state(saved)
-    second.run()
-    assert equal_states(second.state(), whole.state())
 
 
 @pytest.mark.parametrize(

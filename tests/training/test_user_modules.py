@@ -59,27 +59,13 @@ def test_the_callers_random_numbers_are_left_alone() -> None:
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_a_run_that_continues_ends_with_the_same_weights() -> None:
-    settings = config("own", source_hash="abc", epochs=9)
-    whole, stopped, continued = (
-        loop_of(settings, [5], build=TwoLayerGAT) for _ in range(3)
-    )
-    whole.run()
-    stopped.run(until=4)
-    state = {name: value.clone() for name, value in stopped.state().items()}
-    continued.load_state(state)
-    continued.run()
-    for name, value in whole.state().items():
-        assert torch.equal(value, continued.state()[name]), name
-
-
 def test_the_best_weights_are_those_of_the_selected_epoch() -> None:
     settings = config("own", source_hash="abc", epochs=10)
     loop = loop_of(settings, build=TwoLayerGAT)
     seen = []
     for epoch in range(1, 11):
         loop.run(until=epoch)
-        seen.append({k: v.clone() for k, v in loop.current.items()})
+        seen.append({k: v.clone() for k, v in loop.runs.state.items()})
     best = int(loop.history[:, 0, 3].argmax())
     for name, value in loop.best.items():
         assert torch.equal(value, seen[best][name]), name

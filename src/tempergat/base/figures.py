@@ -6,7 +6,7 @@ numbers do. Only matplotlib's object interface is used, never its global state.
 
 import io
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,8 @@ STYLE: Mapping[str, Any] = {
 COLOURS = ("#E69F00", "#56B4E9", "#D55E00", "#0072B2", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LINE_STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
+# What would differ each time.
+_UNDATED = {".svg": {"Date": None}, ".png": {"Software": None}}
 
 
 @contextmanager
@@ -64,41 +66,27 @@ def new_figure(width: float = 6.4, height: float = 4.0) -> Figure:
     return figure
 
 
-def save_figure(figure: Figure, stem: str | Path) -> tuple[Path, Path]:
-    """Writes a figure as SVG and as PNG, both atomically.
+def save_figure(
+    figure: Figure, stem: str | Path, suffixes: Sequence[str] = (".svg", ".png")
+) -> list[Path]:
+    """Writes a figure as SVG and as PNG, each atomically.
 
     Args:
         figure: The figure.
         stem: Path without a suffix: `out/scores` gives `out/scores.svg` and
             `out/scores.png`.
+        suffixes: The kinds of files; pages of the documentation show SVG alone.
 
     Returns:
-        The two paths, SVG first.
+        The paths, in the order of the suffixes.
     """
-    return save_drawing(figure, stem), _save(figure, stem, ".png", {"Software": None})
-
-
-def save_drawing(figure: Figure, stem: str | Path) -> Path:
-    """Writes a figure as SVG alone, as the pages of the documentation show it.
-
-    Args:
-        figure: The figure.
-        stem: Path without a suffix.
-
-    Returns:
-        The path of the SVG.
-    """
-    return _save(figure, stem, ".svg", {"Date": None})
-
-
-def _save(
-    figure: Figure, stem: str | Path, suffix: str, metadata: dict[str, None]
-) -> Path:
-    buffer = io.BytesIO()
-    with style(), warnings.catch_warnings():
-        # Letters that the font lacks are drawn as boxes.
-        warnings.filterwarnings("ignore", "Glyph .* missing from font")
-        figure.savefig(buffer, format=suffix[1:], metadata=metadata)
-    path = Path(f"{stem}{suffix}")
-    write_into(path.parent, path.name, buffer.getvalue())
-    return path
+    paths = []
+    for suffix in suffixes:
+        buffer = io.BytesIO()
+        with style(), warnings.catch_warnings():
+            # Letters that the font lacks are drawn as boxes.
+            warnings.filterwarnings("ignore", "Glyph .* missing from font")
+            figure.savefig(buffer, format=suffix[1:], metadata=_UNDATED[suffix])
+        path = Path(f"{stem}{suffix}")
+        paths.append(write_into(path.parent, path.name, buffer.getvalue()))
+    return paths

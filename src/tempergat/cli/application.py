@@ -10,8 +10,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from types import ModuleType
 from typing import Annotated, Any, NoReturn
 
@@ -49,7 +48,21 @@ _HEADINGS: dict[str, dict[str, ModuleType]] = {
 
 
 class _Command(TyperCommand):
-    """A command whose help writes arguments as NAME, [NAME] or NAME..."""
+    """A command that takes every option once; its help writes arguments as NAME..."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Refuses an option given twice, of which the last alone would count."""
+        given: Any = self.make_parser(ctx).parse_args(args=list(args))[2]
+        for option in given:
+            times = given.count(option)
+            if times > 1 and not option.multiple and not option.is_flag:
+                raise typer.BadParameter(
+                    f"it is given {times} times and is taken once; a list is one "
+                    "value with commas, like a,b",
+                    ctx,
+                    option,
+                )
+        return super().parse_args(ctx, args)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """The words of the usage line, without the braces of required arguments."""
@@ -169,7 +182,13 @@ def run() -> None:
     # Without this it prints long warnings where the home folder is read-only.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     try:
-        with _silence_of_other_ranks():
+        with ExitStack() as silence:
+            if _rank():
+                # Of the processes that torchrun starts, only the first prints, but for
+                # errors.
+                nowhere = silence.enter_context(open(os.devnull, "w"))
+                silence.enter_context(redirect_stdout(nowhere))
+                silence.enter_context(redirect_stderr(nowhere))
             app()
     except UserError as error:
         status = getattr(error, "exit_status", _BAD_INPUT)
@@ -184,20 +203,6 @@ def run() -> None:
             "out of memory; free some, or choose a smaller graph or narrower layers",
             _FAILED,
         )
-
-
-@contextmanager
-def _silence_of_other_ranks() -> Iterator[None]:
-    """Of the processes that torchrun starts, only the first prints, but for errors."""
-    if _rank() == 0:
-        yield
-        return
-    with (
-        open(os.devnull, "w") as nowhere,
-        redirect_stdout(nowhere),
-        redirect_stderr(nowhere),
-    ):
-        yield
 
 
 def _rank() -> int:

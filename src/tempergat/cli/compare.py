@@ -1,19 +1,14 @@
 """`tempergat compare`: which method wins on a graph, and is it real?"""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tempergat.base import UserError
-from tempergat.cli.options.groups import (
-    Reading,
-    Settings,
-    with_reading_options,
-    with_settings_options,
-)
+from tempergat.cli.options.groups import ReadingOptions, Settings, with_option_groups
 from tempergat.cli.options.shared import (
     DEFAULT_RUNS,
     Baseline,
@@ -42,10 +37,9 @@ from tempergat.cli.ui.output import echo, print_json, spinner
 from tempergat.cli.ui.signals import resume_command, stoppable
 
 if TYPE_CHECKING:
-    import torch
     from rich.console import Console
 
-    from tempergat.comparison import Plan, RayWorkers
+    from tempergat.comparison import Plan
 
 EXAMPLES = {
     "compare": (
@@ -134,9 +128,13 @@ _Noise = Annotated[
 ]
 
 
-@with_settings_options
-@with_reading_options
+# What has a meaning beside --table.
+_BESIDE_TABLE = ("datasets", "table", "baseline", "tune", "as_json", "quiet")
+
+
+@with_option_groups
 def compare(
+    context: typer.Context,
     datasets: _Datasets = None,
     runs: _Runs = str(DEFAULT_RUNS),
     methods: _Methods = None,
@@ -152,7 +150,7 @@ def compare(
     noise: _Noise = None,
     *,
     settings: Settings,
-    reading: Reading,
+    reading: ReadingOptions,
     device: DeviceName = "auto",
     out: OutFolder = Path("tempergat-out"),
     as_json: Json = False,
@@ -171,6 +169,7 @@ def compare(
     status: 0 done, 1 some runs failed, 2 bad usage or input.
     """
     if table is not None:
+        _refuse_beside_table(context)
         _print_stored(table, datasets or [], baseline, tune, as_json=as_json)
         return
     names = datasets or [DEMONSTRATION]
@@ -181,18 +180,18 @@ def compare(
     with spinner("starting", quiet=quiet):
         from tempergat import comparison
         from tempergat.cli.ui.display import TerminalDisplay, print_result
-        from tempergat.cli.ui.tables import error_console
+        from tempergat.cli.ui.tables import SafeConsole
 
         options = (recipe, baseline, settings.overrides(), tune, noise)
         count = parse_runs(runs)
         plans = [comparison.make_plan(n, chosen, count, *options) for n in names]
         only = None if shard is None else comparison.Shard.parse(shard)
-        if only is not None:
-            comparison.refuse_shard(only, tune=tune, ray=ray, out=out)
-        stderr = error_console()
+        comparison.refuse_shard(only, tune=tune, ray=ray, out=out)
+        stderr = SafeConsole(stderr=True)
     # Before a download, which would otherwise be wasted.
     require_writable(out)
-    with _place(device, ray) as place:
+    on_ray = None if ray is None else comparison.RayWorkers(ray, device)
+    with on_ray or nullcontext(parse_device(device)) as place:
         display = TerminalDisplay(plans, stderr, quiet=quiet, as_json=as_json)
         plans = _read_graphs(
             plans,
@@ -218,20 +217,11 @@ def compare(
         raise typer.Exit(1)
 
 
-@contextmanager
-def _place(device: str, ray: str | None) -> Iterator["torch.device | RayWorkers"]:
-    """A device of this machine, or a Ray cluster."""
-    if ray is None:
-        yield parse_device(device)
-        return
-    from tempergat.comparison import RayWorkers
-
-    with RayWorkers(ray, device) as workers:
-        yield workers
-
-
 def _read_graphs(
-    plans: "list[Plan]", reading: Reading, console: "Console | None", **options: Any
+    plans: "list[Plan]",
+    reading: ReadingOptions,
+    console: "Console | None",
+    **options: Any,
 ) -> "list[Plan]":
     """Read the graphs of plans, and print the notes on how they were read."""
     from tempergat.comparison import read_graphs
@@ -242,6 +232,19 @@ def _read_graphs(
     for plan in plans:
         print_notes(plan.first_graph)
     return plans
+
+
+def _refuse_beside_table(context: typer.Context) -> None:
+    for option in context.command.params:
+        source = context.get_parameter_source(str(option.name))
+        given = source is not None and source.name == "COMMANDLINE"
+        if given and option.name not in _BESIDE_TABLE:
+            is_off = context.params[str(option.name)] is False
+            flag = (option.secondary_opts if is_off else option.opts)[0]
+            raise UserError(
+                "--table prints what a store holds and trains nothing; leave out "
+                f"{flag}"
+            )
 
 
 def _print_stored(

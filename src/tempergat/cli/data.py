@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tempergat.base import UserError, printable
-from tempergat.cli.options.groups import Reading, with_reading_options
+from tempergat.cli.options.groups import ReadingOptions, with_option_groups
 from tempergat.cli.options.shared import Json, complete_dataset
 from tempergat.cli.ui.output import echo, print_json
 
@@ -34,9 +34,9 @@ def list_datasets(root: _Root = None, as_json: Json = False) -> None:
     if as_json:
         print_json(facts)
         return
-    from tempergat.cli.ui.tables import layout, output_console
+    from tempergat.cli.ui.tables import SafeConsole, layout
 
-    console = output_console()
+    console = SafeConsole()
     keys = ("name", "nodes", "edges", "features", "classes", "metric", "splits")
     rows = [[_text(fact[key]) for key in (*keys, "at_hand")] for fact in facts]
     console.print(layout((*keys, "on disk"), rows, console.width))
@@ -138,14 +138,14 @@ def _print_recipe(entry: "Entry", as_json: bool) -> None:
     if as_json:
         print_json([dict(zip(columns, row, strict=True)) for row in rows])
         return
-    from tempergat.cli.ui.tables import layout, output_console
+    from tempergat.cli.ui.tables import SafeConsole, layout
 
     echo("\n".join(head))
-    console = output_console()
+    console = SafeConsole()
     console.print(layout(columns, rows, console.width))
 
 
-@with_reading_options
+@with_option_groups
 def check(
     path: Annotated[
         Path,
@@ -155,7 +155,7 @@ def check(
         ),
     ],
     *,
-    reading: Reading,
+    reading: ReadingOptions,
     as_json: Json = False,
 ) -> None:
     """Report what your own graph holds, and whether it can be trained on.

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tempergat.cli.options.groups import Reading, with_reading_options
+from tempergat.cli.options.groups import ReadingOptions, with_option_groups
 from tempergat.cli.options.shared import (
     DatasetName,
     DeviceName,
@@ -40,7 +40,7 @@ EXAMPLES = {
 }
 
 
-@with_reading_options
+@with_option_groups
 def diagnose(
     data: DatasetName,
     runs: Annotated[
@@ -61,7 +61,7 @@ def diagnose(
     split: Split = None,
     split_seed: SplitSeed = None,
     *,
-    reading: Reading,
+    reading: ReadingOptions,
     device: DeviceName = "auto",
     out: OutFolder = Path("tempergat-out"),
     as_json: Json = False,
@@ -76,7 +76,7 @@ def diagnose(
     chosen = None if methods is None else parse_methods(methods)
     from tempergat import comparison
     from tempergat.base import duration
-    from tempergat.cli.ui.tables import error_console, output_console
+    from tempergat.cli.ui.tables import SafeConsole
     from tempergat.comparison import Progress, Store, note_on_residual
     from tempergat.training import recipe_for
 
@@ -85,7 +85,7 @@ def diagnose(
     settings.require_usual(recipe_name, "diagnose")
     where = parse_device(device)
     require_writable(out)
-    console = error_console()
+    console = SafeConsole(stderr=True)
     with Store(out / STORE_NAME) as store:
         shown = None if quiet else console
         graph = load_graph(data, split, split_seed, shown, reading)
@@ -114,7 +114,7 @@ def diagnose(
         return
     configs = {name: settings.config_for(name).model_dump() for name in names}
     used = (f"The recipe is {recipe_name}.", *note_on_residual(configs, recipe_name))
-    _print_diagnosis(output_console(), diagnosis, used)
+    _print_diagnosis(SafeConsole(), diagnosis, used)
 
 
 def _print_diagnosis(

@@ -42,7 +42,7 @@ EXAMPLES = {
 
 def methods(as_json: Json = False) -> None:
     """The methods and what they are made of."""
-    from tempergat.cli.ui.tables import output_console, print_table
+    from tempergat.cli.ui.tables import SafeConsole, print_table
     from tempergat.comparison import Table
     from tempergat.nn import METHODS
 
@@ -66,7 +66,7 @@ def methods(as_json: Json = False) -> None:
             "others.",
         ),
     )
-    print_table(output_console(), table)
+    print_table(SafeConsole(), table)
 
 
 def doctor(as_json: Json = False) -> None:

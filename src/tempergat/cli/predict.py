@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tempergat.base import UserError, is_standard_output, write_bytes
-from tempergat.cli.options.groups import Reading, with_reading_options
+from tempergat.cli.options.groups import ReadingOptions, with_option_groups
 from tempergat.cli.options.shared import (
     DatasetName,
     DeviceName,
@@ -52,7 +52,7 @@ _Embeddings = Annotated[
 ]
 
 
-@with_reading_options
+@with_option_groups
 def predict(
     checkpoint: _Checkpoint,
     data: DatasetName,
@@ -70,7 +70,7 @@ def predict(
     ] = False,
     embeddings: _Embeddings = None,
     *,
-    reading: Reading,
+    reading: ReadingOptions,
     device: DeviceName = "auto",
     as_json: Json = False,
 ) -> None:

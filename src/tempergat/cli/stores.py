@@ -124,7 +124,11 @@ def merge(
 
 def export(
     stores: Annotated[
-        list[Path], typer.Argument(metavar="STORE", help="Stores of finished runs.")
+        list[Path],
+        typer.Argument(
+            metavar="STORE",
+            help="Stores of `tempergat compare`, or its output folders.",
+        ),
     ],
     to: Annotated[Path, typer.Option(help="The CSV to write.")] = Path(
         "tempergat-out/runs.csv"

@@ -8,12 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tempergat.base import UserError, file_stem, replace_non_finite
-from tempergat.cli.options.groups import (
-    Reading,
-    Settings,
-    with_reading_options,
-    with_settings_options,
-)
+from tempergat.cli.options.groups import ReadingOptions, Settings, with_option_groups
 from tempergat.cli.options.shared import (
     DatasetName,
     DeviceName,
@@ -58,8 +53,7 @@ _Folder = Annotated[
 ]
 
 
-@with_settings_options
-@with_reading_options
+@with_option_groups
 def train(
     dataset: DatasetName,
     method: _Method,
@@ -69,7 +63,7 @@ def train(
     split_seed: SplitSeed = None,
     *,
     settings: Settings,
-    reading: Reading,
+    reading: ReadingOptions,
     device: DeviceName = "auto",
     out: _Folder = None,
     resume: Annotated[
@@ -91,7 +85,7 @@ def train(
     refuse_unknown_name(dataset)
     find_method(method)
     with spinner("starting", quiet=quiet):
-        from tempergat.cli.ui.tables import error_console
+        from tempergat.cli.ui.tables import SafeConsole
         from tempergat.training import notes_on_unused_edges, recipe_for, settings_on
         from tempergat.training import train as train_model
 
@@ -101,7 +95,7 @@ def train(
         where = parse_device(device)
     # Checked before a download.
     require_writable(out or Path("tempergat-out"))
-    console = error_console()
+    console = SafeConsole(stderr=True)
     shown = None if quiet else console
     graph = load_graph(dataset, split, split_seed, shown, reading)
     config = settings_on(config, graph)

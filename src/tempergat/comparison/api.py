@@ -183,8 +183,7 @@ def compare(
         for one in inputs
     ]
     part = None if shard is None else Shard(*shard)
-    if part is not None:
-        refuse_shard(part, tune=tune, ray=ray, out=out)
+    refuse_shard(part, tune=tune, ray=ray, out=out)
     with (
         nullcontext(choose_device(device))
         if ray is None

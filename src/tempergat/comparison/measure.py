@@ -84,7 +84,7 @@ def measure(dataset: Dataset, config: RunConfig | None = None) -> Measurements:
     """
     data, x = dataset.data, dataset.data.x
     if config is not None:
-        transform = row_transform(config, dataset.scaling.get(".x"), x.device)
+        transform = row_transform(config, dataset.scaling, x.device)
         x = x if transform is None else transform(x)
     labels = data.y.numpy()
     chosen = np.flatnonzero((data.train_mask & (data.y >= 0)).numpy())

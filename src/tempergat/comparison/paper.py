@@ -4,6 +4,8 @@ import csv
 from dataclasses import dataclass
 from importlib import resources
 
+from pydantic import TypeAdapter
+
 from tempergat.comparison.results.result import DatasetResult
 from tempergat.data import CATALOG
 from tempergat.nn import METHODS
@@ -31,19 +33,15 @@ class PaperCell:
     runs: int
 
 
+_CELL = TypeAdapter(PaperCell)
+
+
 def read_paper() -> dict[str, dict[str, PaperCell]]:
     """The paper's cells by dataset and method."""
     file = resources.files("tempergat.comparison") / "paper.csv"
     cells: dict[str, dict[str, PaperCell]] = {}
     for row in csv.DictReader(file.read_text(encoding="utf-8").splitlines()):
-        cell = PaperCell(
-            row["dataset"],
-            row["method"],
-            row["metric"],
-            float(row["mean"]),
-            float(row["std"]),
-            int(row["runs"]),
-        )
+        cell = _CELL.validate_python(row)
         cells.setdefault(cell.dataset, {})[cell.method] = cell
     return cells
 

@@ -94,11 +94,6 @@ class Plan:
         """The baseline of each method that has one."""
         return baselines_of(self.methods, self.baseline)
 
-    @property
-    def without_baseline(self) -> list[str]:
-        """Methods whose baseline is not among those compared."""
-        return [n for n, other in self.against.items() if other not in self.methods]
-
 
 def baselines_of(methods: Sequence[str], baseline: str | None) -> dict[str, str]:
     """The baseline of each method that has one.
@@ -108,9 +103,13 @@ def baselines_of(methods: Sequence[str], baseline: str | None) -> dict[str, str]
         baseline: The method all others are compared with; None where each variant is
             compared with its backbone.
     """
-    backbones = {n: METHODS[n].backbone if n in METHODS else n for n in methods}
-    pairs = {name: baseline or backbones[name] for name in methods}
+    pairs = {name: baseline or backbone_of(name) for name in methods}
     return {name: other for name, other in pairs.items() if name != other}
+
+
+def backbone_of(method: str) -> str:
+    """The backbone of a method; of a user's own one, its name."""
+    return METHODS[method].backbone if method in METHODS else method
 
 
 def make_plan(

@@ -1,8 +1,6 @@
 """The runs of comparisons: trained where they are missing, compared and written."""
 
-import importlib
 import tempfile
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -46,8 +44,6 @@ from tempergat.training import (
 Place = torch.device | Workers
 # Returns runs by graphs, configurations, seeds and what shows progress.
 _GetRuns = Callable[..., list[Run]]
-# What tests and figures load. It takes seconds, and is not needed to train.
-_MODULES_OF_REPORT = ("scipy.stats", "tempergat.comparison.report.figures")
 
 
 def run_comparisons(
@@ -134,7 +130,6 @@ def run_plan(
         UserError: The graph or the store cannot be used.
         OutOfMemory: A single run does not fit in memory. All others are in the store.
     """
-    threading.Thread(target=_import_for_report, daemon=True).start()
     runs, choices = _train(plan, store, place, display or Display())
     return _comparison(plan, store, place, runs, choices)
 
@@ -220,11 +215,6 @@ def _among_all(on_progress: OnProgress, before: int, total: int) -> OnProgress:
         )
 
     return show
-
-
-def _import_for_report() -> None:
-    for name in _MODULES_OF_REPORT:
-        importlib.import_module(name)
 
 
 def _comparison(

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from .dataset import MASKS as MASKS
     from .dataset import UNLABELLED as UNLABELLED
     from .dataset import Dataset as Dataset
-    from .dataset import describe as describe
-    from .dataset import describe_reading as describe_reading
     from .dataset import node_counts as node_counts
-    from .dataset import reading_line as reading_line
     from .dataset import tensors as tensors
+    from .description import describe as describe
+    from .description import describe_reading as describe_reading
+    from .description import reading_line as reading_line
     from .features import ColumnScale as ColumnScale
     from .features import density as density
     from .features import normalize_rows as normalize_rows
@@ -45,12 +45,12 @@ if TYPE_CHECKING:
     from .splits import make_split as make_split
     from .splits import with_labels as with_labels
     from .tables.typed_folder import is_typed_folder as is_typed_folder
+    from .user.findings import Finding as Finding
     from .user.node_features import match_features as match_features
     from .user.node_features import refuse_other_columns as refuse_other_columns
     from .user.open_graph import refuse_unused_options as refuse_unused_options
     from .user.options import ReadOptions as ReadOptions
     from .user.options import option_flag as option_flag
-    from .user.report import Finding as Finding
     from .user.report import check_graph as check_graph
 else:
     __all__, __getattr__, __dir__ = lazy_names(__name__)

@@ -252,25 +252,19 @@ def scaling_of(data: Data | HeteroData) -> dict[str, ColumnScale]:
     Returns:
         By the name of the tensor, as `tensors` gives it, those with such columns.
     """
-    scales = {
-        name: _column_scale(tensor)
-        for name, tensor in tensors(data)
-        if name.endswith((".x", ".edge_attr"))
-    }
+    scales = {}
+    for name, x in tensors(data):
+        if not name.endswith((".x", ".edge_attr")) or not len(x):
+            continue
+        means: list[float] = []
+        deviations: list[float] = []
+        for block in column_blocks(x):
+            values = block.astype(np.float64)
+            is_number = np.array(column_kinds(block)) == "number"
+            means += np.where(is_number, values.mean(axis=0), 0.0).tolist()
+            deviations += np.where(is_number, values.std(axis=0), 1.0).tolist()
+        scales[name] = ColumnScale(tuple(means), tuple(deviations))
     return {name: scale for name, scale in scales.items() if scale.columns}
-
-
-def _column_scale(x: Tensor) -> ColumnScale:
-    means: list[float] = []
-    if not len(x):
-        return ColumnScale((), ())
-    deviations: list[float] = []
-    for block in column_blocks(x):
-        values = block.astype(np.float64)
-        is_number = np.array(column_kinds(block)) == "number"
-        means += np.where(is_number, values.mean(axis=0), 0.0).tolist()
-        deviations += np.where(is_number, values.std(axis=0), 1.0).tolist()
-    return ColumnScale(tuple(means), tuple(deviations))
 
 
 def note_on_scales(source: str, data: Data | HeteroData) -> tuple[str, ...]:

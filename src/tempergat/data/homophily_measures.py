@@ -12,11 +12,11 @@ from torch_geometric.data import HeteroData
 
 from tempergat.data.dataset import UNLABELLED
 
-# The most paths of two steps that are followed; beyond, the H2Index is estimated.
-_MAX_PATHS = 2_000_000_000
+# Most two-step paths that are followed (about 2 s); beyond, the H2Index is estimated.
+_MAX_PATHS = 20_000_000
 # An estimate's error is that of leaving out one of so many groups of nodes.
 _GROUPS = 20
-_PATHS_PER_BLOCK = 20_000_000
+_PATHS_PER_BLOCK = 500_000
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def h2_index(data: HeteroData, target: str) -> float | None:
 
     Returns:
         The index, or None where no path has labelled ends. It is an estimate where
-        there are over two thousand million paths; `estimate_h2_index` has its error.
+        there are over twenty million paths; `estimate_h2_index` has its error.
     """
     estimate = estimate_h2_index(data, target)
     return None if estimate is None else estimate[0]
@@ -99,7 +99,7 @@ def estimate_h2_index(
 ) -> tuple[float, float] | None:
     """The H2Index and its standard error, which is 0 where every path is followed.
 
-    Of a graph with more than two thousand million paths, all those are followed that
+    Of a pair of edge types with more than twenty million paths, those are followed that
     begin at nodes drawn at random.
 
     Args:

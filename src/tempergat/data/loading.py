@@ -11,16 +11,14 @@ from typing import Any, TypeAlias
 
 from torch_geometric.data import Data, HeteroData
 
-from tempergat.base import UserError, printable
+from tempergat.base import UserError
 from tempergat.data.catalog.entries import CATALOG, Entry, find_entry
 from tempergat.data.dataset import MASKS, Dataset
-from tempergat.data.features import set_layout
 from tempergat.data.fetch.download import Progress
 from tempergat.data.fetch.locate import as_path, data_root
-from tempergat.data.layouts.array_folder import is_array_folder
 from tempergat.data.named_graphs import open_entry
 from tempergat.data.splits import DEFAULT_SPLIT, GraphWithSplits
-from tempergat.data.user.open_graph import OBJECT_NAME, USER_SUFFIXES, open_user_graph
+from tempergat.data.user.open_graph import USER_SUFFIXES, open_user_graph, short_name
 from tempergat.data.user.options import ReadOptions, option_flag
 
 GraphInput: TypeAlias = Dataset | Data | HeteroData | str | os.PathLike[str]
@@ -88,7 +86,7 @@ def warn_of_notes(dataset: Dataset) -> None:
 
 
 def open_graph(
-    name: str | os.PathLike[str],
+    graph: Data | HeteroData | str | os.PathLike[str],
     root: str | os.PathLike[str] | None = None,
     *,
     sparse: str | bool = "auto",
@@ -101,22 +99,23 @@ def open_graph(
     """Reads and hashes a graph, before a split is chosen; `load` has the arguments.
 
     With `use_masks`, the masks of a user graph are its splits; otherwise a split is
-    made.
+    made. The features of a PyG object keep their layout.
     """
     options, parameters = options or ReadOptions(), parameters or {}
-    entry = named_entry(name)
+    if isinstance(graph, Data | HeteroData):
+        return open_user_graph(
+            graph, options=options, labelled=labelled, use_masks=use_masks
+        )
+    entry = named_entry(graph)
     if entry is None:
         _refuse_unknown("a user graph", parameters, ("directed", "target"))
-        graph = open_user_graph(
-            as_path(name),
+        return open_user_graph(
+            as_path(graph),
             options=replace(options, **parameters),
             labelled=labelled,
             use_masks=use_masks,
+            sparse=sparse,
         )
-        # Measuring the density of mapped features would read all of them.
-        if not is_array_folder(as_path(name)) or sparse != "auto":
-            set_layout(graph.unsplit.data, sparse)
-        return graph
     for option in options.given():
         if option not in entry.options:
             raise UserError(
@@ -128,9 +127,11 @@ def open_graph(
         parameters = {option: value, **parameters}
     _refuse_unknown(entry.name, parameters, entry.options)
     opened = open_entry(entry, data_root(root), sparse, progress, parameters)
-    if not os.path.exists(name):
+    if not os.path.exists(graph):
         return opened
-    note = f"{name} is the dataset of that name; write ./{name} for the file or folder"
+    note = (
+        f"{graph} is the dataset of that name; write ./{graph} for the file or folder"
+    )
     notes = (*opened.unsplit.notes, note)
     return replace(opened, unsplit=replace(opened.unsplit, notes=notes))
 
@@ -192,13 +193,16 @@ def as_dataset(
         UserError: There is no such graph, it cannot be used, or it has a split that
             `split` or `split_seed` cannot change.
     """
-    if isinstance(graph, Dataset):
-        _refuse_split(split, split_seed)
-        _refuse_options(options)
-        return graph if scale else replace(graph, scaling={})
-    opened = _open(graph, split, options, labelled, progress, scale)
-    dataset = opened.choose(split, split_seed)
-    _refuse_idle_seed(dataset, split_seed)
+    (dataset,) = load_splits(
+        graph,
+        split=split,
+        split_seed=split_seed,
+        max_splits=1,
+        labelled=labelled,
+        progress=progress,
+        options=options,
+        scale=scale,
+    ).values()
     return dataset
 
 
@@ -210,6 +214,7 @@ def load_splits(
     max_splits: int | None = None,
     made_splits: int | None = None,
     keep_given_splits: bool = False,
+    labelled: bool = True,
     progress: Progress | None = None,
     options: ReadOptions | None = None,
     scale: bool = True,
@@ -227,6 +232,7 @@ def load_splits(
             with none; `split` may give their percentages.
         keep_given_splits: Whether a graph that comes with splits keeps them where
             `made_splits` is given; otherwise it is refused.
+        labelled: Whether a user graph must have labels.
         progress: Called with file name, bytes done and bytes in all while downloading.
         options: How a user graph is read; the defaults when left out.
         scale: Whether columns of tables are scaled for training.
@@ -239,118 +245,83 @@ def load_splits(
             has no nodes for training, validation or testing.
     """
     if isinstance(graph, Dataset):
-        _refuse_split(split, split_seed)
-        _refuse_options(options)
+        if split is not None or split_seed is not None:
+            raise UserError(
+                f"split is {split!r} and split_seed is {split_seed!r}, but a Dataset "
+                "has its split already; leave both out, or load the graph with them"
+            )
+        for option in options.given() if options is not None else ():
+            raise UserError(
+                f"{option_flag(option)} says how a graph is read, but a Dataset has "
+                "been read already; leave it out, or load the graph with it"
+            )
         if made_splits is not None and not keep_given_splits:
             raise _not_both(made_splits, "a Dataset has its split already")
-        return {graph.split_number: as_dataset(graph, scale=scale)}
-    opened = _open(graph, split, options, True, progress, scale)
-    if keep_given_splits and opened.splits and split is None:
+        return {graph.split_number: graph if scale else replace(graph, scaling={})}
+    opened = _open(graph, split, labelled, progress, options, scale)
+    if keep_given_splits and opened.masks and split is None:
         made_splits = None
     if made_splits is not None:
         if split_seed is not None:
             raise _not_both(made_splits, f"split_seed is {split_seed}, a single seed")
         if isinstance(split, int):
             raise _not_both(made_splits, f"split is {split}, which is one split")
-        return _with_all_parts(opened.make_splits(split, made_splits, max_splits))
-    first = opened.choose(split, split_seed)
-    _refuse_idle_seed(first, split_seed)
-    count = first.num_splits if max_splits is None else max_splits
-    if split is not None or split_seed is not None:
-        count = 1
-    datasets = {first.split_number: first}
-    for number in range(1, min(first.num_splits, count)):
-        datasets[number] = opened.choose(number)
-    return _with_all_parts(datasets) if len(datasets) > 1 else datasets
+        count = made_splits
+        datasets = opened.make_splits(split, made_splits, max_splits)
+    else:
+        first = opened.choose(split, split_seed)
+        if split_seed is not None and not (first.is_split_made or first.num_splits > 1):
+            raise UserError(
+                f"split_seed is {split_seed}, but {first.name} comes with one split; "
+                f"leave it out, or have a split made with split {DEFAULT_SPLIT}"
+            )
+        count = first.num_splits
+        if split is not None or split_seed is not None:
+            count = 1
+        elif max_splits is not None:
+            count = min(count, max_splits)
+        datasets = {first.split_number: first}
+        datasets |= {number: opened.choose(number) for number in range(1, count)}
+    return _with_all_parts(datasets) if count > 1 else datasets
 
 
 def _open(
     graph: Data | HeteroData | str | os.PathLike[str],
     split: int | str | None,
-    options: ReadOptions | None,
     labelled: bool,
     progress: Progress | None,
+    options: ReadOptions | None,
     scale: bool,
 ) -> GraphWithSplits:
     """Opens a graph that is not a `Dataset`, under the name it has in tables."""
-    use_masks = not isinstance(split, str)
-    if isinstance(graph, Data | HeteroData):
-        opened = open_user_graph(
-            graph, options=options, labelled=labelled, use_masks=use_masks
+    is_object = isinstance(graph, Data | HeteroData)
+    if not is_object and not isinstance(graph, str | os.PathLike):
+        how = (
+            "give a dataset, a PyG Data or HeteroData, a path or a name (`tempergat "
+            "data list`)"
         )
-        unsplit = opened.unsplit
-    elif not isinstance(graph, str | os.PathLike):
-        raise UserError(f"the graph is a {type(graph).__name__}; {_how_to_give(graph)}")
-    elif not os.fspath(graph).strip():
+        if type(graph).__module__.startswith("networkx"):
+            how = (
+                "save it with networkx.write_graphml(graph, path) and give the path, "
+                "or give torch_geometric.utils.from_networkx(graph) with x and y"
+            )
+        raise UserError(f"the graph is a {type(graph).__name__}; {how}")
+    if not is_object and not os.fspath(graph).strip():
         raise UserError(
             f"the graph is {graph!r}; give a name (`tempergat data list`) or the path "
             "of your own graph"
         )
-    else:
-        opened = open_graph(
-            graph,
-            labelled=labelled,
-            use_masks=use_masks,
-            progress=progress,
-            options=options,
-        )
-        unsplit = opened.unsplit
-        if unsplit.name not in CATALOG:
-            unsplit = replace(unsplit, name=short_name(Path(graph)))
-    return replace(opened, unsplit=unsplit if scale else replace(unsplit, scaling={}))
-
-
-def _how_to_give(graph: object) -> str:
-    """What to do about an object that is no graph as we know it."""
-    if type(graph).__module__.startswith("networkx"):
-        return (
-            "save it with networkx.write_graphml(graph, path) and give the path, or "
-            "give torch_geometric.utils.from_networkx(graph) with x and y"
-        )
-    return (
-        "give a dataset, a PyG Data or HeteroData, a path or a name (`tempergat data "
-        "list`)"
+    opened = open_graph(
+        graph,
+        labelled=labelled,
+        use_masks=not isinstance(split, str),
+        progress=progress,
+        options=options,
     )
-
-
-def short_name(path: Path) -> str:
-    """The name of a file without its suffix, or of a folder, as tables show it.
-
-    Bytes in it that are not text, and control characters, are replaced: tables,
-    pictures and terminals cannot show them.
-    """
-    path = path.resolve()
-    if path.is_dir():
-        name = path.name or OBJECT_NAME
-    else:
-        name = (path.with_suffix("") if path.suffix == ".gz" else path).stem
-    return printable(os.fsencode(name).decode(errors="replace"))
-
-
-def _refuse_split(split: int | str | None, split_seed: int | None) -> None:
-    if split is not None or split_seed is not None:
-        raise UserError(
-            f"split is {split!r} and split_seed is {split_seed!r}, but a Dataset has "
-            "its split already; leave both out, or load the graph with them"
-        )
-
-
-def _refuse_options(options: ReadOptions | None) -> None:
-    given = [] if options is None else options.given()
-    if given:
-        raise UserError(
-            f"{option_flag(given[0])} says how a graph is read, but a Dataset has been "
-            "read already; leave it out, or load the graph with it"
-        )
-
-
-def _refuse_idle_seed(dataset: Dataset, split_seed: int | None) -> None:
-    is_used = dataset.is_split_made or dataset.num_splits > 1
-    if split_seed is not None and not is_used:
-        raise UserError(
-            f"split_seed is {split_seed}, but {dataset.name} comes with one split; "
-            f"leave it out, or have a split made with split {DEFAULT_SPLIT}"
-        )
+    unsplit = opened.unsplit
+    if not is_object and unsplit.name not in CATALOG:
+        unsplit = replace(unsplit, name=short_name(Path(graph)))
+    return replace(opened, unsplit=unsplit if scale else replace(unsplit, scaling={}))
 
 
 def _not_both(made_splits: int, reason: str) -> UserError:

@@ -22,7 +22,6 @@ from tempergat.data.processed import (
     write_processed,
 )
 from tempergat.data.splits import GraphWithSplits
-from tempergat.data.user.user_graph import UserGraph
 from tempergat.data.user.validate import check_edges, check_features, require_finite
 
 
@@ -34,12 +33,19 @@ def open_entry(
     options: dict[str, Any] | None = None,
 ) -> GraphWithSplits:
     """Reads and hashes a dataset of the catalogue, before a split is chosen."""
+    options = options or {}
     if not entry.files:
-        generated = _generate(entry, options or {})
-        set_layout(generated.unsplit.data, sparse)
-        return generated
-    graph, source = read_entry(entry, root, progress, options or {})
-    data = graph.data
+        try:
+            dataset: Dataset = entry.read(**options)
+        except TypeError as error:
+            problem = f"{entry.name}: {error}"
+            raise UserError(f"{problem}; give its options numbers") from error
+        opened = GraphWithSplits(
+            replace(dataset, name=entry.name), hash_tensors(dataset.data)
+        )
+        set_layout(dataset.data, sparse)
+        return opened
+    data, known, source = _read_entry(entry, root, progress, options)
     unsplit = Dataset(
         name=entry.name,
         data=data,
@@ -50,115 +56,74 @@ def open_entry(
         fingerprint="",
         license=entry.license,
         notes=(
-            *_note_on_counts(entry, data, options or {}),
+            *_note_on_counts(entry, data, options),
             *note_on_scales(entry.name, data),
         ),
     )
-    hashes = hash_tensors(data, graph.mapped_hashes)
+    hashes = hash_tensors(data, known)
     # Features of processed graphs are dense; measuring that would read all of them.
     if not (entry.keep_processed and sparse == "auto"):
         set_layout(unsplit.data, sparse)
-    splits = [entry.split] * entry.num_splits
-    if entry.num_splits > 1:
-        splits = [f"{entry.split}, number {at}" for at in range(entry.num_splits)]
-
-    def masks_of(number: int) -> dict[str, np.ndarray]:
-        masks = {name: unsplit.store[name].numpy() for name in MASKS}
-        return {n: m if m.ndim == 1 else m[:, number] for n, m in masks.items()}
-
+    masks = {name: unsplit.store[name] for name in MASKS if entry.num_splits}
     return GraphWithSplits(
-        unsplit,
-        hashes,
-        splits,
-        masks_of,
-        entry.made_split,
-        stratified=entry.stratified,
+        unsplit, hashes, masks, entry.split, entry.made_split, entry.stratified
     )
 
 
-def _generate(entry: Entry, options: dict[str, Any]) -> GraphWithSplits:
-    try:
-        dataset: Dataset = entry.read(**options)
-    except TypeError as error:
-        raise UserError(f"{entry.name}: {error}; give its options numbers") from error
-    return GraphWithSplits(
-        replace(dataset, name=entry.name), hash_tensors(dataset.data)
-    )
-
-
-def read_entry(
+def _read_entry(
     entry: Entry, root: Path, progress: Progress | None, options: dict[str, Any]
-) -> tuple[UserGraph, str]:
+) -> tuple[Data | HeteroData, dict[str, str], str]:
     """Reads the graph of a dataset, from its processed form where there is one.
 
-    Args:
-        entry: The dataset.
-        root: The data root.
-        progress: Called with file name, bytes done and bytes in all while downloading.
-        options: The dataset's own options.
-
     Returns:
-        The graph, and where it came from.
-
-    Raises:
-        UserError: The files are missing or damaged.
+        The graph, the hashes of its arrays that are known, and where it came from.
     """
     if not entry.keep_processed:
         data, source = _read_raw(entry, root, progress, options)
         for store in data.edge_stores:
             store.edge_index = store.edge_index.long()
-        return UserGraph(data), source
+        return data, {}, source
     values = sorted({**entry.arguments, **options}.items())
     chosen = [f"-{v if isinstance(v, str) else name}" for name, v in values if v]
     folder = root / entry.name / f"processed{''.join(chosen)}"
     source = f"processed in {folder}"
     graph = _open_checked(entry, folder, options)
     if graph is not None:
-        return graph, source
+        return *graph, source
     with lock_data(root / entry.name / ".processed.lock"):
         # Another process may have written it while this one waited.
         graph = _open_checked(entry, folder, options)
-        if graph is None:
-            graph = _rebuild(entry, root, folder, progress, options)
+        if graph is not None:
+            return *graph, source
+        try:
+            data, _ = _read_raw(entry, root, progress, options)
+        except UserError as error:
+            if not folder.exists():
+                raise
+            raise UserError(
+                f"{folder} is damaged, and the raw files to build it from are missing: "
+                f"{error}"
+            ) from error
+        with explain_full_disk(folder):
+            write_processed(folder, data)
+        graph = _open_checked(entry, folder, options)
     if graph is None:
         raise UserError(
             f"{folder} cannot be read back; check the disk, or move the data root with "
             "TEMPERGAT_DATA"
         )
-    return graph, source
-
-
-def _rebuild(
-    entry: Entry,
-    root: Path,
-    folder: Path,
-    progress: Progress | None,
-    options: dict[str, Any],
-) -> UserGraph | None:
-    """Processes the raw files again; returns what can then be read back."""
-    try:
-        data, _ = _read_raw(entry, root, progress, options)
-    except UserError as error:
-        if not folder.exists():
-            raise
-        raise UserError(
-            f"{folder} is damaged, and the raw files to build it from are missing: "
-            f"{error}"
-        ) from error
-    with explain_full_disk(folder):
-        write_processed(folder, data)
-    return _open_checked(entry, folder, options)
+    return *graph, source
 
 
 def _open_checked(
     entry: Entry, folder: Path, options: dict[str, Any]
-) -> UserGraph | None:
-    """A processed graph, or None where there is none that is whole and fits."""
+) -> tuple[Data | HeteroData, dict[str, str]] | None:
+    """A processed graph and its hashes; None where there is none that fits."""
     known = is_verified(folder)
     opened = open_processed(folder, verify=not known)
     if opened is None:
         return None
-    data, hashes = opened
+    data, _ = opened
     try:
         if not known:
             check_entry(folder, data, entry)
@@ -167,7 +132,7 @@ def _open_checked(
         return None
     if not known:
         note_verified(folder)
-    return UserGraph(data, mapped_hashes=hashes)
+    return opened
 
 
 def _other_counts(
@@ -251,17 +216,14 @@ def check_entry(where: Path, data: Data | HeteroData, entry: Entry) -> None:
         entry: The dataset.
 
     Raises:
-        DamagedFile: An edge, a feature, a label or a mask is missing or impossible.
+        GraphError: An edge, a feature, a label or a mask is missing or impossible.
     """
     if isinstance(data, HeteroData) != (entry.target is not None):
         raise DamagedFile(where, "has other node types")
     counts = node_counts(data)
-    try:
-        check_features(str(where), data)
-        require_finite(str(where), data)
-        check_edges(str(where), data)
-    except GraphError as error:
-        raise DamagedFile(error.where, error.problem) from error
+    check_features(str(where), data)
+    require_finite(str(where), data)
+    check_edges(str(where), data)
     if node_counts(data) != counts:
         raise DamagedFile(where, f"describes {node_counts(data)} of {counts} nodes")
     store = data if entry.target is None else data[entry.target]
@@ -297,6 +259,9 @@ def _read_raw(
     where = first if len(paths) == 1 else first.parent
     try:
         data = entry.read(paths, **options)
+        if other.files and "nodes" in _other_counts(entry, data, options, percent=1):
+            return _read_raw(other, root, progress, options)
+        check_entry(where, data, entry)
     except DamagedFile:
         raise
     except GraphError as error:
@@ -306,9 +271,5 @@ def _read_raw(
         raise DamagedFile(
             where, f"does not hold {entry.name} ({first_line(error)})"
         ) from error
-    is_other = "nodes" in _other_counts(entry, data, options, percent=1)
-    if is_other and other.files:
-        return _read_raw(other, root, progress, options)
-    check_entry(where, data, entry)
     _refuse_other(entry, first, data, options)
     return data, f"read from {first.parent}"

@@ -2,11 +2,12 @@
 
 import copy
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
+from torch import Tensor
 from torch_geometric.data.storage import BaseStorage
 
 from tempergat.base import UserError, counted
@@ -18,6 +19,7 @@ from tempergat.data.dataset import (
     fingerprint,
     hash_tensor,
 )
+from tempergat.data.user.splits import check_masks, each_split
 
 DEFAULT_SPLIT = "60/20/20"
 DEFAULT_SPLIT_SEED = 0
@@ -149,14 +151,10 @@ def _part_sizes(count: int, fractions: tuple[float, float, float]) -> list[int]:
     return sizes[:3]
 
 
-def set_masks(store: BaseStorage, masks: Mapping[str, np.ndarray]) -> None:
+def set_masks(store: BaseStorage, masks: Mapping[str, np.ndarray | Tensor]) -> None:
     """Puts masks on the store of the classified nodes."""
     for name in MASKS:
         store[name] = torch.from_numpy(np.ascontiguousarray(masks[name], dtype=bool))
-
-
-def _no_masks(number: int) -> Mapping[str, np.ndarray]:
-    raise LookupError(f"split {number} of a graph that comes with none")
 
 
 @dataclass(frozen=True)
@@ -169,22 +167,29 @@ class GraphWithSplits:
     Attributes:
         unsplit: The graph before a split is chosen.
         hashes: What `hash_tensors` returned for the graph.
-        splits: A description of each split the graph comes with; empty where it comes
-            with none.
-        masks_of: Returns the masks of a split by its number.
+        masks: The masks of the split the graph comes with, or with a column for each
+            of several splits; empty where it comes with none.
+        words: A description of the split it comes with.
         default_split: Percentages of the split that is made where there is none.
-        is_numbered: Whether a user may choose among the splits by number.
         stratified: Whether a split that is made divides every class alike. The
             catalogue says it of datasets by name.
+        given_by: What errors call the user graph whose masks these are: they are
+            checked when they are used, and have numbers only where they have columns.
+            None for other graphs.
     """
 
     unsplit: Dataset
     hashes: Mapping[str, str]
-    splits: Sequence[str] = ()
-    masks_of: Callable[[int], Mapping[str, np.ndarray]] = _no_masks
+    masks: Mapping[str, Tensor] = field(default_factory=dict)
+    words: str = ""
     default_split: str = DEFAULT_SPLIT
-    is_numbered: bool = True
     stratified: bool = False
+    given_by: str | None = None
+
+    @property
+    def splits(self) -> list[dict[str, Tensor]]:
+        """The masks of each split the graph comes with."""
+        return each_split(self.masks)
 
     def choose(
         self, split: int | str | None = None, split_seed: int | None = None
@@ -201,8 +206,10 @@ class GraphWithSplits:
         Raises:
             UserError: There is no such split, or it cannot be made.
         """
-        name, count = self.unsplit.name, len(self.splits)
-        if isinstance(split, int) and (count == 0 or not self.is_numbered):
+        name, splits, count = self.unsplit.name, self.splits, len(self.splits)
+        has_columns = count > 0 and self.masks[MASKS[0]].dim() > 1
+        is_numbered = has_columns or (count > 0 and self.given_by is None)
+        if isinstance(split, int) and not is_numbered:
             raise UserError(
                 f"split is {split}, but {name} has no numbered splits; give "
                 f"percentages like {DEFAULT_SPLIT}"
@@ -215,8 +222,10 @@ class GraphWithSplits:
         number = (split_seed or 0) % count if split is None else split
         if not 0 <= number < count:
             raise UserError(f"{name} has no split {number}; choose 0 to {count - 1}")
-        given = self.masks_of(number)
-        return self._with_masks(given, self.splits[number], count, number)
+        if self.given_by is not None:
+            check_masks(self.given_by, self.unsplit.store.y, splits[number])
+        words = f"{self.words}, number {number}" if has_columns else self.words
+        return self._with_masks(splits[number], words, count, number)
 
     def make_splits(
         self, split: str | None, count: int, most: int | None = None
@@ -236,10 +245,11 @@ class GraphWithSplits:
             raise UserError(
                 f"splits is {count}; give 2 to {MOST_MADE_SPLITS} splits to make"
             )
-        if split is None and self.splits:
+        if split is None and self.masks:
+            given = counted(len(self.splits), "split")
             raise UserError(
-                f"{self.unsplit.name} comes with {counted(len(self.splits), 'split')}; "
-                f"leave --splits out (splits= in Python) to use what it comes with, or "
+                f"{self.unsplit.name} comes with {given}; leave --splits out (splits= "
+                "in Python) to use what it comes with, or "
                 f"give --split {DEFAULT_SPLIT} (split=) as well to have others made"
             )
         shares = split or self.default_split
@@ -254,7 +264,11 @@ class GraphWithSplits:
         return self._with_masks(masks, words, count, number)
 
     def _with_masks(
-        self, masks: Mapping[str, np.ndarray], split: str, count: int, number: int
+        self,
+        masks: Mapping[str, np.ndarray | Tensor],
+        split: str,
+        count: int,
+        number: int,
     ) -> Dataset:
         dataset = replace(
             self.unsplit,

@@ -64,20 +64,12 @@ def build_model(
     Raises:
         ValueError: There is no such method, or an argument does not fit it.
     """
-    check_count("num_layers", num_layers)
-    check_count("heads", heads)
-    check_count("out_heads", out_heads)
-    check_rate("dropout", dropout)
-    if jk not in (None, "last", "cat", "max", "lstm"):
-        raise ValueError(f"jk must be None, 'last', 'cat', 'max' or 'lstm', got {jk!r}")
+    _check_settings(num_layers, heads, out_heads, dropout, jk)
     facts, backbone = _find_method(method, hidden_channels, heads, kwargs)
 
     def layer(inputs: int, outputs: int, last: bool) -> nn.Module:
         if not backbone.has_attention:
             return backbone.layer(inputs, outputs, residual=residual)
-        options: dict[str, Any] = {"residual": residual}
-        if facts.always_skips:
-            options = {"beta": True} if residual == "gate" else {}
         return backbone.layer(
             inputs,
             outputs if last else outputs // heads,
@@ -88,21 +80,38 @@ def build_model(
             init_temp=init_temp,
             gate=None if last and not gate_last_layer else facts.gate,
             gate_bias_init=gate_bias_init,
-            **{**options, **kwargs},
+            **{**_skip_options(facts, residual), **kwargs},
         )
 
+    outputs = out_channels if jk is None else hidden_channels
     widths = [in_channels] + [hidden_channels] * (num_layers - 1)
     # The constructors draw from a forked generator: a gate would shift all later draws.
     # `reset_parameters` draws the initial values.
     with fork_generator():
         convs = [layer(width, hidden_channels, False) for width in widths[:-1]]
-        outputs = out_channels if jk is None else hidden_channels
         convs.append(layer(widths[-1], outputs, jk is None))
-        model = NodeClassifier(
-            facts, convs, hidden_channels, out_channels, dropout, act, norm, jk
-        )
+        sizes = (hidden_channels, out_channels)
+        model = NodeClassifier(facts, convs, *sizes, dropout, act, norm, jk)
     model.reset_parameters()
     return model
+
+
+def _skip_options(method: Method, residual: ResidualKind) -> dict[str, Any]:
+    """The arguments of an attention layer that say what it adds to its output."""
+    if method.always_skips:
+        return {"beta": True} if residual == "gate" else {}
+    return {"residual": residual}
+
+
+def _check_settings(
+    num_layers: int, heads: int, out_heads: int, dropout: float, jk: str | None
+) -> None:
+    check_count("num_layers", num_layers)
+    check_count("heads", heads)
+    check_count("out_heads", out_heads)
+    check_rate("dropout", dropout)
+    if jk not in (None, "last", "cat", "max", "lstm"):
+        raise ValueError(f"jk must be None, 'last', 'cat', 'max' or 'lstm', got {jk!r}")
 
 
 def _find_method(

@@ -155,7 +155,8 @@ class FeatureGate:
             inputs: The attention's inputs, as for `ops.attend`.
             gate_logit: From `gate_logit`, one row for all nodes or one for each; None
                 for no gate on the output.
-            bias: What is added to every row after the gate, [width].
+            bias: What is added after the gate, to every row, [width], or to each its
+                own, [num_dst, width].
             mode: The `execution_mode`, where it is known.
             edge_weight: A factor of each attention weight, [E] or [E, heads].
             edge_bias: What is added to each logit, [E] or [E, heads].

@@ -9,10 +9,9 @@ from tempergat.ops.attention import (
     explain,
     gat,
     gatv2,
-    register_attention,
 )
 from tempergat.ops.cache import tensor_cache
-from tempergat.ops.calls import Input
+from tempergat.ops.calls import Input, repeat_edges
 from tempergat.ops.cpu.edges import group_by_target
 from tempergat.ops.cpu.sampler import CpuSampler, make_layer_graph
 from tempergat.ops.cpu.sampler import can_sample as can_sample_on_cpu
@@ -25,7 +24,8 @@ from tempergat.ops.features.sums import weighted_sum
 from tempergat.ops.fused import attend_and_gate
 from tempergat.ops.gpu import compile_ahead, gather_rows, launch_path
 from tempergat.ops.gpu import sampling_kernels as gpu_sampling
-from tempergat.ops.graph import Graph, Relation, Rows
+from tempergat.ops.graph import Graph
+from tempergat.ops.kinds import register_attention
 from tempergat.ops.random import draw_seed, fold_in, fold_numbers, keep_factor
 from tempergat.ops.reference import (
     EPSILON,
@@ -34,6 +34,7 @@ from tempergat.ops.reference import (
     sum_by_target,
     temperature_of,
 )
+from tempergat.ops.rows import Relation, Rows
 from tempergat.ops.torch_internals import (
     as_constant,
     execution_mode,
@@ -92,6 +93,7 @@ __all__ = [
     "ordinary_tensors",
     "original_module",
     "register_attention",
+    "repeat_edges",
     "seeded_dropout",
     "sigmoid_gate",
     "sparse_linear",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
@@ -11,11 +13,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch.nn import Parameter
-from torch.utils.weak import WeakTensorKeyDictionary
 
 from tempergat.ops.cpu.edges import checksum
 from tempergat.ops.torch_internals import (
     edit_count,
+    has_data,
     is_tracing,
     ordinary_tensors,
     sparse_parts,
@@ -26,7 +28,10 @@ _MINIMUM_ENTRIES = 16
 
 
 class _Entry(NamedTuple):
+    tensor: weakref.ref[Tensor]
     version: tuple[int, ...]
+    # How many elements the tensor has.
+    numbers: int
     values: OrderedDict[Hashable, Any]
 
 
@@ -49,7 +54,8 @@ class TensorCache:
         self.numbers = numbers
         # Upper bound: not lowered when a tensor dies.
         self._numbers = 0
-        self._entries: Any = WeakTensorKeyDictionary()
+        # By `id(tensor)`, which a later tensor can have again.
+        self._entries: OrderedDict[int, _Entry] = OrderedDict()
         self._lock = threading.Lock()
 
     def get(
@@ -71,8 +77,8 @@ class TensorCache:
         """
         if is_tracing() if traced is None else traced:
             return build()
-        if tensor.is_inference():
-            # It has no version counter, so an edit would go unnoticed.
+        if tensor.is_inference() or not has_data(tensor):
+            # Without a version counter or memory, an edit would go unnoticed.
             with ordinary_tensors(tensor):
                 return build()
         # Before building: an edit in the meantime must be noticed.
@@ -92,10 +98,14 @@ class TensorCache:
 
     def _find(self, tensor: Tensor, version: tuple[int, ...], key: Hashable) -> Any:
         with self._lock:
-            entry = self._entries.get(tensor)
-            if entry is None or entry.version != version:
-                return None
-            return entry.values.get(key)
+            entry = self._entry_of(tensor, version)
+            return None if entry is None else entry.values.get(key)
+
+    def _entry_of(self, tensor: Tensor, version: tuple[int, ...]) -> _Entry | None:
+        entry = self._entries.get(id(tensor))
+        if entry is None or entry.version != version or entry.tensor() is not tensor:
+            return None
+        return entry
 
     def keep(self, tensor: Tensor, key: Hashable, value: Any) -> None:
         """Stores a value until the tensor is changed or freed."""
@@ -105,31 +115,40 @@ class TensorCache:
         self, tensor: Tensor, version: tuple[int, ...], key: Hashable, value: Any
     ) -> None:
         with self._lock:
-            entry = self._entries.get(tensor)
-            if entry is None or entry.version != version:
-                entry = _Entry(version, OrderedDict())
-                self._make_room(tensor)
-                self._entries[tensor] = entry
+            entry = self._entry_of(tensor, version)
+            if entry is None:
+                self._make_room(tensor.numel())
+                # Python calls this when the tensor ends.
+                forget = functools.partial(self._forget, id(tensor))
+                alive = weakref.ref(tensor, forget)
+                entry = _Entry(alive, version, tensor.numel(), OrderedDict())
+                self._entries[id(tensor)] = entry
             entry.values[key] = value
             while len(entry.values) > min(self.limit, _MINIMUM_ENTRIES):
                 entry.values.popitem(last=False)
 
-    def _make_room(self, tensor: Tensor) -> None:
+    def _forget(self, identity: int, tensor: weakref.ref[Tensor]) -> None:
+        # Without the lock: this may run at any time, also while this thread has it.
+        entry = self._entries.get(identity)
+        if entry is not None and entry.tensor is tensor:
+            # Another thread may have dropped it meanwhile.
+            self._entries.pop(identity, None)
+
+    def _make_room(self, numbers: int) -> None:
         while len(self._entries) >= self.limit:
             self._drop_oldest()
-        self._numbers += tensor.numel()
+        self._numbers += numbers
         if self._numbers > self.numbers and len(self._entries) >= _MINIMUM_ENTRIES:
-            held = sum(other.numel() for other in self._entries)
-            self._numbers = held + tensor.numel()
+            held = sum(entry.numbers for entry in list(self._entries.values()))
+            self._numbers = held + numbers
             while (
                 self._numbers > self.numbers and len(self._entries) >= _MINIMUM_ENTRIES
             ):
                 self._drop_oldest()
 
     def _drop_oldest(self) -> None:
-        oldest = next(iter(self._entries))
-        self._numbers -= oldest.numel()
-        del self._entries[oldest]
+        _, oldest = self._entries.popitem(last=False)
+        self._numbers -= oldest.numbers
 
     def clear(self) -> None:
         """Drops all values."""

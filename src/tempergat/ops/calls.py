@@ -1,4 +1,4 @@
-"""What an attention is called with: checks, and the records that kernels take.
+"""What an attention is, and the records that kernels take.
 
 Letters of shapes: S source nodes, T target nodes, E edges in the graph's order,
 H heads, C channels per head, D features per edge.
@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from tempergat.ops import reference
-from tempergat.ops.graph import Graph, Rows
-from tempergat.ops.torch_internals import is_tracing
+from tempergat.ops.graph import Graph
+from tempergat.ops.rows import Rows
 
 
 class Call(NamedTuple):
@@ -53,6 +53,11 @@ class Input(NamedTuple):
     shape: str
     optional: bool = False
     working: bool = False
+
+    @property
+    def is_of_edges(self) -> bool:
+        """Whether it has a row for every edge."""
+        return self.shape[0] == "E"
 
 
 Expand = Callable[..., tuple[Tensor | None, ...]]
@@ -163,7 +168,7 @@ class Attention:
         """Output and weights in plain PyTorch, from all inputs."""
         if graph.copies > 1:
             inputs = [
-                _repeat_edges(x, spec, graph)
+                repeat_edges(x, graph) if spec.is_of_edges else x
                 for x, spec in zip(inputs, self.inputs, strict=True)
             ]
         *own, edge_weight, edge_bias = inputs
@@ -285,90 +290,11 @@ def working_dtype(stored: torch.dtype) -> torch.dtype:
     return torch.float64 if stored == torch.float64 else torch.float32
 
 
-def check_inputs(
-    attention: Attention,
-    graph: Graph,
-    inputs: tuple[Tensor | None, ...],
-    traced: bool | None = None,
-) -> None:
-    """Raises ValueError unless all shapes fit the graph, the features and each other.
-
-    Kernels trust the shapes: a wrong one would read outside of a tensor.
-
-    Args:
-        attention: The attention.
-        graph: The graph.
-        inputs: The attention's inputs.
-        traced: Whether the call is being traced; None where it is not known.
-    """
-    z, name = inputs[0], attention.inputs[0].name
-    if z is None or z.dim() != 3:
-        raise ValueError(
-            f"{name} must have shape [{graph.num_src}, heads, channels], got "
-            f"{None if z is None else list(z.shape)}"
-        )
-    # A compiler would specialise on the sizes that are compared.
-    if is_tracing() if traced is None else traced:
-        return
-    _, heads, channels = z.shape
-    sizes = {
-        "S": graph.num_src,
-        "T": graph.num_dst,
-        "E": graph.num_all_edges,
-        "H": heads,
-        "C": channels,
-    }
-    if attention.width_at:
-        sizes["D"] = _common_width(attention, inputs)
-    for x, spec, shape_of in zip(
-        inputs, attention.inputs, attention.shape_of, strict=True
-    ):
-        if x is None:
-            if spec.optional:
-                continue
-        elif (
-            x.shape == shape_of(sizes)
-            or (spec.shape == "H" and x.dim() == 0)
-            or _of_one_copy(x, spec, shape_of(sizes), graph.copies)
-        ):
-            continue
-        raise ValueError(
-            f"{spec.name} must have shape {list(shape_of(sizes))}, to fit the "
-            f"graph and the features, got {None if x is None else list(x.shape)}"
-        )
-
-
-def _of_one_copy(x: Tensor, spec: Input, shape: tuple[int, ...], copies: int) -> bool:
-    """Whether x has the edges of one copy of a repeated graph."""
-    if copies == 1 or spec.shape[0] != "E":
-        return False
-    return x.shape[1:] == shape[1:] and x.size(0) * copies == shape[0]
-
-
-def fit_edges(
-    attention: Attention, graph: Graph, inputs: tuple[Tensor | None, ...]
-) -> tuple[Tensor | None, ...]:
-    """The inputs, with those of edges all of one copy of the graph, or all of every."""
-    if graph.copies == 1:
-        return inputs
-    sizes = {
-        x.size(0)
-        for x, spec in zip(inputs, attention.inputs, strict=True)
-        if x is not None and spec.shape[0] == "E"
-    }
-    if len(sizes) < 2:
-        return inputs
-    return tuple(
-        _repeat_edges(x, spec, graph)
-        for x, spec in zip(inputs, attention.inputs, strict=True)
-    )
-
-
-def _repeat_edges(x: Tensor | None, spec: Input, graph: Graph) -> Tensor | None:
-    """An input of edges for every copy of the graph; others as they are."""
-    if x is None or spec.shape[0] != "E" or x.size(0) == graph.num_all_edges:
-        return x
-    return x.repeat(graph.copies, *[1] * (x.dim() - 1))
+def repeat_edges(values: Tensor | None, graph: Graph) -> Tensor | None:
+    """Values of the edges of all copies of a graph, from those of one or of all."""
+    if values is None or values.size(0) == graph.num_all_edges:
+        return values
+    return values.repeat(graph.copies, *[1] * (values.dim() - 1))
 
 
 def sum_copies(gradient: Tensor, x: Tensor | None) -> Tensor:
@@ -376,48 +302,3 @@ def sum_copies(gradient: Tensor, x: Tensor | None) -> Tensor:
     if x is None or gradient.dim() == 0 or gradient.size(0) == x.size(0):
         return gradient
     return gradient.view(-1, *x.shape).sum(0)
-
-
-def _common_width(attention: Attention, inputs: tuple[Tensor | None, ...]) -> int:
-    """The size that the letter D stands for: that of the first input which has it."""
-    width = 0
-    missing: list[str] = []
-    given: list[str] = []
-    for k, axis in attention.width_at:
-        x, name = inputs[k], attention.inputs[k].name
-        if x is None:
-            missing.append(name)
-            continue
-        if not given:
-            width = x.size(axis) if axis < x.dim() else 0
-        given.append(name)
-    if given and missing:
-        raise ValueError(
-            f"{' and '.join(given)} needs {' and '.join(missing)} as well; pass both, "
-            "or neither"
-        )
-    return width
-
-
-def check_dropout(dropout: float, seed: Tensor | None, heads: int) -> None:
-    """Raises ValueError unless the rate is one and there is a seed for every head."""
-    if not 0.0 < dropout <= 1.0:
-        raise ValueError(f"dropout must be between 0 and 1, got {dropout}")
-    if seed is None or seed.dtype != torch.int64 or seed.numel() != heads:
-        got = "none" if seed is None else f"{seed.dtype} of shape {list(seed.shape)}"
-        raise ValueError(
-            f"dropout needs dropout_seed, one int64 for each of {heads} heads, got "
-            f"{got}"
-        )
-
-
-def check_devices(graph: Graph, tensors: tuple[Tensor | None, ...]) -> None:
-    """Raises ValueError unless the graph and all tensors are on one device."""
-    if is_tracing():
-        return
-    devices = {graph.device, *(t.device for t in tensors if t is not None)}
-    if len(devices) > 1:
-        raise ValueError(
-            "attention takes all its tensors from one device, got "
-            f"{sorted(map(str, devices))}; move them with .to()"
-        )

@@ -17,21 +17,13 @@ from torch import Tensor
 from torch.nn import Parameter
 
 from tempergat.ops import gpu
-from tempergat.ops.attention import attend_with, by_head, choose, registered
+from tempergat.ops.attention import attend_with, by_head, choose
 from tempergat.ops.attention_op import converted
-from tempergat.ops.calls import (
-    Attention,
-    Backward,
-    Call,
-    Forward,
-    Saved,
-    check_dropout,
-    check_inputs,
-    fit_edges,
-    sum_copies,
-)
+from tempergat.ops.calls import Attention, Backward, Call, Forward, Saved, sum_copies
+from tempergat.ops.checks import check_dropout, check_inputs, fit_edges
 from tempergat.ops.features.elementwise import sigmoid_gate
 from tempergat.ops.graph import Graph
+from tempergat.ops.kinds import registered
 from tempergat.ops.registration import refuse_tangents
 from tempergat.ops.second_derivative import gradients_of
 from tempergat.ops.torch_internals import (
@@ -94,7 +86,7 @@ def attend_and_gate(
         graph: The graph.
         inputs: The attention's own inputs, in order; None for those that are absent.
         gate_logit: The gate before its sigmoid, [T, H * C]; None for no gate.
-        bias: What is added to every row, [H * C].
+        bias: What is added to every row, [H * C], or to each its own, [T, H * C].
         eager: Whether the calls run at once, without anything that records, transforms
             or watches them.
         edge_weight: A factor of each attention weight, [E] or [E, H].
@@ -123,12 +115,16 @@ def attend_and_gate(
         if chosen is not None and _fit(z, graph, gate_logit, bias):
             inputs = converted(kind, call.tensors[: len(inputs)])
             if inputs[0] is not None and inputs[0].dtype == z.dtype:
-                kernels, on_gpu = chosen.kernels, chosen.NAME == gpu.NAME
+                kernels, on_gpu, more = chosen.kernels, chosen.NAME == gpu.NAME, None
+                if on_gpu and bias is not None and bias.dim() == 2:
+                    # The kernel of the gate adds one row to all.
+                    bias, more = None, bias
                 options = _Options(kind, graph, numbers, *rest, kernels, on_gpu)
                 if gradients and any_requires_grad(*inputs, gate_logit, bias):
-                    results = _Fused.apply(options, gate_logit, bias, *inputs)
-                    return Gated(*results)
-                return _forward(options, None, gate_logit, bias, *inputs)[0]
+                    found = Gated(*_Fused.apply(options, gate_logit, bias, *inputs))
+                else:
+                    found = _forward(options, None, gate_logit, bias, *inputs)[0]
+                return found if more is None else found._replace(out=found.out + more)
     options = _Options(kind, graph, numbers, *rest, None, False)
     return _in_steps(options, gate_logit, bias, *inputs)
 
@@ -142,7 +138,9 @@ def _fit(
         gate_logit.dtype != z.dtype or gate_logit.shape != (graph.num_dst, width)
     ):
         return False
-    return bias is None or (bias.dtype == z.dtype and bias.shape == (width,))
+    return bias is None or (
+        bias.dtype == z.dtype and bias.shape in ((width,), (graph.num_dst, width))
+    )
 
 
 def _in_steps(
@@ -267,10 +265,10 @@ class _Fused(SingleLevelFunction):  # type: ignore[misc]
             flat = attended.flatten(1)
             dlogit, dattended = gates.backward(dout, dtotal, gate_logit, flat)
         if ctx.needs_input_grad[2] and dbias is None:
-            dbias = dout.sum(0)
+            dbias = dout.sum(0) if bias.dim() == 1 else dout
         wanted = ctx.needs_input_grad[3:]
         call = Backward(
-            dattended.view(attended.shape),
+            dattended.view_as(attended),
             dweights,
             kept,
             graph.copies,
@@ -279,12 +277,8 @@ class _Fused(SingleLevelFunction):  # type: ignore[misc]
             wanted,
         )
         gradients = kernels.backward(call, **table)
-        return (
-            None,
-            dlogit,
-            dbias if ctx.needs_input_grad[2] else None,
-            *[
-                sum_copies(gradient, x) if needed else None
-                for gradient, x, needed in zip(gradients, inputs, wanted, strict=True)
-            ],
-        )
+        if graph.copies > 1:
+            pairs = zip(gradients, inputs, strict=True)
+            gradients = [None if g is None else sum_copies(g, x) for g, x in pairs]
+        asked = [g if need else None for g, need in zip(gradients, wanted, strict=True)]
+        return None, dlogit, dbias if ctx.needs_input_grad[2] else None, *asked

@@ -2,51 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from tempergat.ops import gpu
-from tempergat.ops.cpu import edges
+from tempergat.ops.rows import Relation as Relation
+from tempergat.ops.rows import Rows as Rows
+from tempergat.ops.rows import check_edge_index, check_range, group_rows, sort_edges
 from tempergat.ops.torch_internals import (
     GetAttrKey,
-    in_torch_export,
-    is_tracing,
     ordinary_tensors,
     register_pytree_node,
 )
-
-
-class Rows(NamedTuple):
-    """Edges grouped by one end.
-
-    Row ``i`` owns slots ``pointer[i]`` to ``pointer[i + 1]``. For each slot,
-    ``other`` is the node at the other end, ``position`` the edge's place in the
-    graph's edge order and ``edge_id`` its identity for random numbers.
-    """
-
-    pointer: Tensor
-    other: Tensor
-    position: Tensor
-    edge_id: Tensor
-
-
-class Relation(NamedTuple):
-    """The edges of one type in a large graph, grouped by target.
-
-    Attributes:
-        pointer: Where the slots of each target begin and end, int32 or int64.
-        source: The source of the edge in each slot, int32 or int64.
-        source_type: The number of the sources' node type.
-        target_type: The number of the targets' node type.
-    """
-
-    pointer: Tensor
-    source: Tensor
-    source_type: int
-    target_type: int
 
 
 class Graph:
@@ -86,60 +54,17 @@ class Graph:
         self.num_src, self.num_dst = (
             (num_nodes, num_nodes) if isinstance(num_nodes, int) else num_nodes
         )
-        _check_edge_index(edge_index)
+        check_edge_index(edge_index)
         self.num_edges = edge_index.size(1)
         self.self_loops = self_loops
         self.index_dtype = edge_index.dtype
-        self._by_target: Rows | None = None
-        self._by_source: Rows | None = None
-        self._looped: Graph | None = None
         self.padded = self_loops and padded
-        largest = max(self.num_src, self.num_dst, self.num_edges + self.num_loops)
-        if (
-            not padded
-            and edges.can_group(edge_index, largest)
-            and self._group_on_cpu(edge_index)
-        ):
-            return
-        if not padded and gpu.can_group(edge_index, largest):
-            self._group_on_gpu(edge_index, check)
-            return
-        if check and not is_tracing():
-            _check_range(edge_index, self.num_src, self.num_dst)
-        # A copy: a later edit of edge_index must not reach the kernels, and a cached
-        # graph must not keep edge_index alive.
-        dtype = edge_index.dtype
-        # An exported program takes graphs of any size, so it keeps the type.
-        if not in_torch_export():
-            dtype = torch.int32 if largest < 2**31 else torch.int64
-        self.src, self.dst = edge_index.to(dtype, copy=True).unbind()
-        self.edge_id = torch.arange(
-            self.num_edges, device=edge_index.device, dtype=dtype
+        self._looped: Graph | None = None
+        self._by_target: Rows | None
+        self._by_source: Rows | None
+        self.src, self.dst, self.edge_id, self._by_target, self._by_source = sort_edges(
+            edge_index, (self.num_src, self.num_dst), self_loops, check, padded
         )
-        if self_loops:
-            self._replace_self_loops()
-
-    def _group_on_cpu(self, edge_index: Tensor) -> bool:
-        """Sorts the edges and adds self-loops in one pass; False if out of range."""
-        sizes = (self.num_src, self.num_dst)
-        grouped = edges.group_edges(edge_index, sizes, self.num_loops)
-        if grouped is None:
-            return False
-        self.src, self.dst, self.edge_id, *rows = grouped
-        self._by_target = Rows(*rows)
-        return True
-
-    def _group_on_gpu(self, edge_index: Tensor, check: bool) -> None:
-        """Sorts the edges and adds self-loops; waits for the device once."""
-        sizes, both = (self.num_src, self.num_dst), torch.is_grad_enabled()
-        kernels = gpu.kernels("edges")
-        grouped = kernels.group_edges(edge_index, sizes, self.num_loops, both)
-        if check and edge_index.size(1):
-            _check_limits(grouped.lowest, grouped.highest, sizes)
-        self.src, self.dst, self.edge_id = grouped.edges
-        self._by_target = Rows(*grouped.by_target)
-        if both:
-            self._by_source = Rows(*grouped.by_source)
 
     @classmethod
     def from_csr(cls, rowptr: Tensor, col: Tensor, num_src: int) -> Graph:
@@ -168,7 +93,7 @@ class Graph:
         dtype = torch.int32 if max(*sizes, col.size(0)) < 2**31 else torch.int64
         rows = torch.arange(sizes[1], device=col.device)
         dst = rows.repeat_interleave(counts, output_size=col.size(0))
-        _check_range(torch.stack([col.long(), dst]), *sizes)
+        check_range(torch.stack([col.long(), dst]), *sizes)
         src, edge_id = col.to(dtype, copy=True), torch.arange(col.size(0), dtype=dtype)
         edge_id = edge_id.to(col.device)
         by_target = Rows(rowptr.to(dtype, copy=True), src, edge_id, edge_id)
@@ -219,34 +144,10 @@ class Graph:
                 that is both source and target, after all other edges.
             index_dtype: The type of ``edge_index``.
         """
-        graph = cls.__new__(cls)
-        graph.src, graph.dst, graph.edge_id = src, dst, edge_id
-        graph.num_src, graph.num_dst = num_nodes
-        graph.num_edges = src.size(0) if num_edges is None else num_edges
-        graph.self_loops, graph.padded = self_loops, False
-        graph.index_dtype = index_dtype
-        graph._by_target, graph._by_source = by_target, by_source
-        graph._looped = None
-        return graph
-
-    def _replace_self_loops(self) -> None:
-        kept = self.src != self.dst
-        if self.padded:
-            self.dst = torch.where(kept, self.dst, self.num_dst)
-        else:
-            places = kept.nonzero().squeeze(1)
-            if is_tracing() or places.size(0) != self.num_edges:
-                self.src = self.src.index_select(0, places)
-                self.dst = self.dst.index_select(0, places)
-                self.edge_id = places.to(self.src.dtype)
-        loops = torch.arange(
-            min(self.num_src, self.num_dst),
-            device=self.src.device,
-            dtype=self.src.dtype,
-        )
-        self.src = torch.cat([self.src, loops])
-        self.dst = torch.cat([self.dst, loops])
-        self.edge_id = torch.cat([self.edge_id, loops + self.num_edges])
+        count = src.size(0) if num_edges is None else num_edges
+        children = (src, dst, edge_id, by_target, by_source, None)
+        facts = (*num_nodes, count, self_loops, False, index_dtype)
+        return _unflatten(children, facts)
 
     def repeat(self, copies: int) -> Graph:
         """So many copies of the graph side by side, for many sets of features at once.
@@ -279,7 +180,7 @@ class Graph:
     def by_target(self) -> Rows:
         """The edges grouped by target."""
         if self._by_target is None:
-            self._by_target = self._rows(self.dst, self.src, self.num_dst)
+            self._by_target = group_rows(self.dst, self.src, self.edge_id, self.num_dst)
         return self._by_target
 
     @property
@@ -290,21 +191,8 @@ class Graph:
             src = self.src
             if self.padded:
                 src = torch.where(self.dst == self.num_dst, self.num_src, src)
-            self._by_source = self._rows(src, self.dst, self.num_src)
+            self._by_source = group_rows(src, self.dst, self.edge_id, self.num_src)
         return self._by_source
-
-    def _rows(self, key: Tensor, other: Tensor, num_rows: int) -> Rows:
-        with ordinary_tensors(key):
-            if key.dtype == torch.int32 and edges.can_group(key, num_rows):
-                grouped = edges.group(key, other, self.edge_id, num_rows)
-                if grouped is not None:
-                    return Rows(*grouped)
-            sorted_key, order = torch.sort(key, stable=True)
-            rows = torch.arange(num_rows + 1, device=key.device, dtype=key.dtype)
-            pointer = torch.searchsorted(sorted_key, rows).to(key.dtype)
-            position = order.to(key.dtype)
-            ends, edge_id = (t.index_select(0, order) for t in (other, self.edge_id))
-            return Rows(pointer, ends, position, edge_id)
 
     def with_self_loops(self) -> Graph:
         """The same graph with exactly one self-loop per node, made once."""
@@ -313,8 +201,9 @@ class Graph:
         if self._looped is None:
             size = (self.num_src, self.num_dst)
             with ordinary_tensors(self.src):
-                edges = self.edge_index
-                self._looped = Graph(edges, size, self_loops=True, check=False)
+                self._looped = Graph(
+                    self.edge_index, size, self_loops=True, check=False
+                )
         return self._looped
 
     def to(self, device: torch.device | str) -> Graph:
@@ -406,26 +295,26 @@ class RepeatedGraph(Graph):
         return f"{self.one!r}.repeat({self.copies})"
 
 
+# What a graph holds, in the order of flattening: tensors, then facts.
+_PARTS = ("src", "dst", "edge_id", "_by_target", "_by_source", "_looped")
+_FACTS = ("num_src", "num_dst", "num_edges", "self_loops", "padded", "index_dtype")
+
+
 def _flatten(graph: Graph) -> tuple[list[Any], Any]:
-    children: list[Any] = [graph.src, graph.dst, graph.edge_id]
-    children += [graph._by_target, graph._by_source, graph._looped]
-    facts = (graph.num_src, graph.num_dst, graph.num_edges)
-    return children, (*facts, graph.self_loops, graph.padded, graph.index_dtype)
+    children = [getattr(graph, name) for name in _PARTS]
+    return children, tuple(getattr(graph, name) for name in _FACTS)
 
 
 def _flatten_with_keys(graph: Graph) -> tuple[list[Any], Any]:
     children, facts = _flatten(graph)
-    names = ("src", "dst", "edge_id", "by_target", "by_source", "looped")
-    keys = [GetAttrKey(name) for name in names]
+    keys = [GetAttrKey(name.removeprefix("_")) for name in _PARTS]
     return list(zip(keys, children, strict=True)), facts
 
 
-def _unflatten(children: Any, context: Any) -> Graph:
+def _unflatten(children: Any, facts: Any) -> Graph:
     graph = Graph.__new__(Graph)
-    graph.src, graph.dst, graph.edge_id = children[:3]
-    graph._by_target, graph._by_source, graph._looped = children[3:]
-    graph.num_src, graph.num_dst, graph.num_edges = context[:3]
-    graph.self_loops, graph.padded, graph.index_dtype = context[3:]
+    for name, value in zip(_PARTS + _FACTS, (*children, *facts), strict=True):
+        setattr(graph, name, value)
     return graph
 
 
@@ -436,44 +325,3 @@ register_pytree_node(
     serialized_type_name="tempergat.Graph",
     flatten_with_keys_fn=_flatten_with_keys,
 )
-
-
-def _check_edge_index(edge_index: Tensor) -> None:
-    if not isinstance(edge_index, Tensor):
-        raise TypeError(
-            f"edge_index must be a tensor or a tempergat.Graph, "
-            f"got {type(edge_index).__name__}"
-        )
-    if edge_index.dtype not in (torch.int64, torch.int32):
-        raise TypeError(
-            f"edge_index must hold int64 or int32 node numbers, got "
-            f"{edge_index.dtype}; convert it with edge_index.long()"
-        )
-    if edge_index.dim() != 2 or edge_index.size(0) != 2:
-        raise ValueError(
-            f"edge_index must have shape [2, num_edges], got "
-            f"{list(edge_index.shape)}; row 0 holds sources, row 1 targets"
-        )
-
-
-def _check_range(edge_index: Tensor, num_src: int, num_dst: int) -> None:
-    if edge_index.numel() == 0:
-        return
-    low, high = torch.aminmax(edge_index, dim=1)
-    _check_limits(low.tolist(), high.tolist(), (num_src, num_dst))
-
-
-def _check_limits(
-    lowest: Sequence[int], highest: Sequence[int], limits: tuple[int, int]
-) -> None:
-    sides = ("source", "target")
-    for side, limit, smallest, largest in zip(
-        sides, limits, lowest, highest, strict=True
-    ):
-        worst = smallest if smallest < 0 else largest
-        if smallest < 0 or largest >= limit:
-            raise ValueError(
-                f"edge_index refers to {side} node {worst}, but there are {limit} "
-                f"{side} nodes (0..{limit - 1}); check the node numbering, or pass "
-                f"as many nodes as x has rows"
-            )

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from tempergat.ops.calls import Attention
-from tempergat.ops.graph import Graph, Rows
+from tempergat.ops.graph import Graph
+from tempergat.ops.rows import Rows
 
 
 def save_for_second_derivative(attention: Attention) -> Callable[..., None]:
@@ -93,7 +94,8 @@ def gradients_of(
     pairs = [
         (out, gradient)
         for out, gradient in zip(outputs, upstream, strict=True)
-        if out is not None and gradient is not None
+        # An output may depend on none of the inputs that have gradients.
+        if out is not None and out.requires_grad and gradient is not None
     ]
     places = [k for k, needed in enumerate(wanted) if needed]
     leaves: Any = [given[k] for k in places]

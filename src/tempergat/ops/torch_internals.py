@@ -21,6 +21,7 @@ from torch._functorch.pyfunctorch import (
     temporarily_clear_interpreter_stack,
 )
 from torch._functorch.utils import enable_single_level_autograd_function
+from torch._subclasses import FakeTensor
 from torch.autograd import forward_ad
 
 # The public torch.utils.pytree lacks registration with key paths.
@@ -226,6 +227,14 @@ def edit_count(tensor: Tensor) -> int:
     There is no public counter, and inference tensors have none at all.
     """
     return -1 if tensor.is_inference() else tensor._version
+
+
+def has_data(tensor: Tensor) -> bool:
+    """Whether the tensor has numbers: those of the meta device have a shape only.
+
+    The same is so in a `FakeTensorMode`, and no public function says it.
+    """
+    return not (tensor.is_meta or isinstance(tensor, FakeTensor))
 
 
 def sparse_parts(matrix: Tensor) -> tuple[Tensor, ...]:

@@ -156,7 +156,7 @@ def checked_fanout(fanout: Any) -> list[int]:
     """The fanout of each hop.
 
     Raises:
-        UserError: It is not a list of whole numbers that are -1 or more.
+        UserError: It is not a list of whole numbers of 64 bits that are -1 or more.
     """
     if isinstance(fanout, Mapping):
         raise UserError(
@@ -169,7 +169,8 @@ def checked_fanout(fanout: Any) -> list[int]:
             f"[15, 10], got {fanout!r}"
         )
     for count in fanout:
-        if isinstance(count, bool) or not isinstance(count, int) or count < -1:
+        is_whole = isinstance(count, int) and not isinstance(count, bool)
+        if not is_whole or not -1 <= count < 2**63:
             raise UserError(
                 f"fanout {list(fanout)} has the entry {count!r}; use a whole number of "
                 "neighbours, or -1 for all of them"

@@ -12,7 +12,7 @@ Bengio, 2003).
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -119,18 +119,41 @@ def summarise(
 
 def compare_pairs(
     scores: Mapping[str, PairScores],
-    against: Mapping[str, str],
+    against: Mapping[str, str] | Iterable[tuple[str, str]],
     test_to_train: float = 0.0,
 ) -> list[PairedComparison]:
     """Compares methods with their baselines; Holm's correction covers all of them.
 
     Args:
         scores: For each method, its scores by seed or by split; None for a failed run.
-        against: The baseline of each method to compare, in the order wanted.
+        against: The baseline of each method to compare, in the order wanted; pairs of
+            a method and a baseline where one has several.
         test_to_train: Test nodes per training node, for scores on splits that share
             training nodes.
     """
-    return _compare_together(scores, list(against.items()), test_to_train)
+    pairs = against.items() if isinstance(against, Mapping) else against
+    uncorrected = [
+        _compare(method, scores[method], baseline, scores[baseline], test_to_train)
+        for method, baseline in pairs
+    ]
+    corrected = zip(
+        holm([comparison.t_p for comparison in uncorrected]),
+        holm([comparison.plain_p_holm for comparison in uncorrected]),
+        holm([comparison.wilcoxon_p for comparison in uncorrected]),
+        strict=True,
+    )
+    return [
+        replace(
+            comparison,
+            t_p_holm=t_p,
+            plain_p_holm=plain_p,
+            wilcoxon_p_holm=wilcoxon_p,
+            verdict=_verdict(comparison.difference, t_p),
+        )
+        for comparison, (t_p, plain_p, wilcoxon_p) in zip(
+            uncorrected, corrected, strict=True
+        )
+    ]
 
 
 def compare_all(
@@ -144,8 +167,8 @@ def compare_all(
         test_to_train: Test nodes per training node, for scores on splits that share
             training nodes.
     """
-    pairs = [(method, other) for other, method in itertools.combinations(scores, 2)]
-    return _compare_together(scores, pairs, test_to_train)
+    pairs = ((method, other) for other, method in itertools.combinations(scores, 2))
+    return compare_pairs(scores, pairs, test_to_train)
 
 
 def ranked(
@@ -206,36 +229,6 @@ def compare_to_baseline(
     """Compares every other method with one baseline."""
     others = {method: baseline for method in scores if method != baseline}
     return compare_pairs(scores, others, test_to_train)
-
-
-def _compare_together(
-    scores: Mapping[str, PairScores],
-    pairs: Sequence[tuple[str, str]],
-    test_to_train: float,
-) -> list[PairedComparison]:
-    """Compares methods with baselines, as one family of tests."""
-    uncorrected = [
-        _compare(method, scores[method], baseline, scores[baseline], test_to_train)
-        for method, baseline in pairs
-    ]
-    corrected = zip(
-        holm([comparison.t_p for comparison in uncorrected]),
-        holm([comparison.plain_p_holm for comparison in uncorrected]),
-        holm([comparison.wilcoxon_p for comparison in uncorrected]),
-        strict=True,
-    )
-    return [
-        replace(
-            comparison,
-            t_p_holm=t_p,
-            plain_p_holm=plain_p,
-            wilcoxon_p_holm=wilcoxon_p,
-            verdict=_verdict(comparison.difference, t_p),
-        )
-        for comparison, (t_p, plain_p, wilcoxon_p) in zip(
-            uncorrected, corrected, strict=True
-        )
-    ]
 
 
 def _compare(

@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -18,6 +17,7 @@ from tempergat.training.devices.capture import EPOCHS_TO_CAPTURE
 from tempergat.training.devices.memory import explain_out_of_memory
 from tempergat.training.exchange import Exchange, GraphPart, prepare_ranks
 from tempergat.training.graphs.batches import WholeGraph
+from tempergat.training.graphs.inputs import edge_dim_of, in_channels_of, types_of
 from tempergat.training.graphs.sampled import sampled_graph
 from tempergat.training.graphs.sampled_batches import SampledBatches
 from tempergat.training.loop import Loop
@@ -87,7 +87,7 @@ def make_loop(
             place = (ranks.rank, ranks.world_size)
             batches = SampledBatches(graph, config, task, seed, *place)
             exchange = Exchange(ranks)
-    shape = (batches.in_channels, task.num_classes)
+    shape = (in_channels_of(dataset, config), task.num_classes)
     runs: StackedRuns | ModuleRuns
     if build is not None:
         modules = [build_user_module(build, config.method, *shape, s) for s in seeds]
@@ -95,7 +95,8 @@ def make_loop(
             task, config, seeds, modules, batches.example, prefixed=is_full
         )
         return Loop(runs, batches, config, exchange)
-    model = single_model(config, *shape, seeds[0], batches.edge_dim, batches.node_types)
+    edge_dim = edge_dim_of(config, dataset.edge_feature_names)
+    model = single_model(config, *shape, seeds[0], edge_dim, types_of(dataset))
     if isinstance(batches, WholeGraph):
         if preparation is not None and preparation.model is not None:
             preparation.model(model, batches.batch.graph)
@@ -117,7 +118,7 @@ def check_user_module(
     refuse_other_training(dataset, config)
     task = node_classes(dataset, config, device)
     graph = WholeGraph(dataset, config, task)
-    shape = (graph.in_channels, task.num_classes)
+    shape = (in_channels_of(dataset, config), task.num_classes)
     module = build_user_module(build, config.method, *shape, seed=0)
     ModuleRuns(task, config, [0], [module], graph.example)
 
@@ -179,16 +180,13 @@ def train_group(
         # graph is kept, and each of them costs one or two forward passes.
         for epoch in epochs:
             loop.run(until=epoch, on_epoch=on_epoch)
-            learned[epoch] = layer_records(loop, loop.current, measure)
+            learned[epoch] = layer_records(loop, loop.runs.state, measure)
         loop.run(on_epoch=on_epoch)
-        runs = finished_runs(loop, dataset, start, learned, rules, measure)
-    if preparation is None:
-        return runs
-    known: dict[str, Any] = {
-        "condition": preparation.stored_condition,
-        "matmul_precision": preparation.matmul_precision,
-    }
-    return [replace(run, **known) for run in runs]
+        facts: dict[str, Any] = {}
+        if preparation is not None:
+            facts["condition"] = preparation.stored_condition
+            facts["matmul_precision"] = preparation.matmul_precision
+        return finished_runs(loop, dataset, start, learned, rules, measure, **facts)
 
 
 def _recorded_moments(

@@ -8,6 +8,7 @@ for the host.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ from torch import Tensor
 
 from tempergat.training.devices.capture import CapturedSteps, refusal, replayed
 from tempergat.training.exchange import Exchange
-from tempergat.training.graphs.batches import BatchOfRuns, OneBatch
+from tempergat.training.graphs.batches import Batch, BatchOfRuns, WholeGraph
 from tempergat.training.graphs.sampled_batches import LargeGraph
 from tempergat.training.optimizer import make_optimizer, set_learning_rate
 from tempergat.training.runs.models import BestEpoch, State
@@ -46,6 +47,8 @@ class Loop:
         history: Training loss, validation loss and scores after each epoch, float64,
             [epochs, runs, columns]. The training loss of an epoch on samples is the
             mean over its nodes, each with the weights before its own step.
+        kept: The weights of each run at its best epoch so far, by selection rule.
+        best: Those by the configured rule.
         failed_epoch: For each run, the first epoch whose loss was not a finite number,
             or 0.
         epochs_done: How many epochs are done.
@@ -57,7 +60,7 @@ class Loop:
     def __init__(
         self,
         runs: StackedRuns | ModuleRuns,
-        batches: OneBatch | LargeGraph,
+        batches: WholeGraph | LargeGraph,
         config: RunConfig,
         exchange: Exchange | None = None,
     ) -> None:
@@ -79,8 +82,9 @@ class Loop:
             device=device,
         )
         self.failed_epoch = torch.zeros(count, dtype=torch.int64, device=device)
-        self._best: dict[str, BestEpoch] = {}
-        self.keep_best(config.selection)
+        kept = BestEpoch(runs.state, self.failed_epoch)
+        self.kept: dict[str, BestEpoch] = {config.selection: kept}
+        self.best = kept.state
         self.epochs_done = 0
         self.steps_done = 0
         self.on_step: Callable[[], None] | None = None
@@ -89,37 +93,13 @@ class Loop:
         self._advance: Callable[[], None] | None = None
         self.captured = CapturedSteps(self) if refusal(self) is None else None
 
-    @property
-    def current(self) -> State:
-        """Parameters and buffers as they are now."""
-        state: State = self.runs.state
-        return state
-
-    @property
-    def best(self) -> State:
-        """Parameters and buffers of each run at its best epoch so far."""
-        return self.best_by(self.config.selection)
-
     def keep_best(self, rule: str) -> None:
         """Keeps the weights of the best epoch by another of `SELECTION_RULES`.
 
         To be called before the first epoch. They are no part of `state`.
         """
-        if rule not in self._best:
-            self._best[rule] = BestEpoch(self.current, self.failed_epoch)
-
-    def best_by(self, rule: str) -> State:
-        """Parameters and buffers of each run at its best epoch so far, by a rule.
-
-        Args:
-            rule: The configured rule, one given to `keep_best`, or `last_epoch`.
-        """
-        return self._best[rule].state if rule in self._best else self.current
-
-    @property
-    def all_failed(self) -> bool:
-        """Whether every run has failed. Waits for the device."""
-        return bool(self.failed_epoch.all())
+        if rule not in self.kept:
+            self.kept[rule] = BestEpoch(self.runs.state, self.failed_epoch)
 
     @property
     def global_step(self) -> int:
@@ -146,7 +126,7 @@ class Loop:
                 self._advance = replayed(self._one_epoch, self.device, times)
         for _ in range(last - self.epochs_done):
             # On a GPU this check would make the host wait.
-            if self.device.type == "cpu" and self.all_failed:
+            if self.device.type == "cpu" and bool(self.failed_epoch.all()):
                 break
             self._advance()
             self.epochs_done += 1
@@ -161,10 +141,10 @@ class Loop:
             self.optimizer.zero_grad()
             losses, _ = self.backward(self.batches.batch, self.epoch)
             self.update(self.epoch)
-            self._record(losses.float(), **self.scores())
+            self._record(losses.float(), **self.judged(self.task.scores))
         else:
             self.train_epoch()
-            self._record(self.epoch_loss(), **self.scores())
+            self._record(self.epoch_loss(), **self.judged(self.task.scores))
             self.forget_steps()
 
     def backward(self, batch: BatchOfRuns, step: Tensor) -> tuple[Tensor, int]:
@@ -188,8 +168,9 @@ class Loop:
         """Changes the weights by their gradients; the step is that of `backward`."""
         if self.config.clip_norm is not None:
             self.runs.clip_gradients(self.config.clip_norm)
-        steps = self.config.epochs * len(self.batches)
-        set_learning_rate(self.optimizer, self.config, step, steps)
+        if self.config.schedule is not None:
+            steps = self.config.epochs * len(self.batches)
+            set_learning_rate(self.optimizer, self.config, step, steps)
         self.optimizer.step()
 
     def train_epoch(self) -> None:
@@ -202,7 +183,7 @@ class Loop:
             if self.on_step is not None:
                 self.on_step()
 
-    def train_on(self, batch: BatchOfRuns) -> None:
+    def train_on(self, batch: Batch) -> None:
         """One step on a sample."""
         step = torch.tensor(self.global_step, device=self.device)
         self.optimizer.zero_grad()
@@ -228,21 +209,21 @@ class Loop:
         self._seeds_seen.zero_()
 
     @torch.no_grad()
-    def scores(self) -> State:
-        """Each run's `val_loss`, [runs], and its `scores`, [runs, splits]."""
-        return self.from_first(lambda: self._judged(self.task.scores))
+    def judged(
+        self, judge: Callable[[Tensor, Targets], State], state: State | None = None
+    ) -> State:
+        """What a function of the task returns for each run, [runs, ...].
 
-    @torch.no_grad()
-    def evaluation(self, state: State) -> State:
-        """Further scores of all runs at given parameters and buffers.
-
-        Returns:
-            What `evaluation` of the task returns, [runs, ...].
+        Args:
+            judge: Takes the class scores and the targets of a run.
+            state: Parameters and buffers of all runs in place of the current ones.
         """
 
         def compute() -> State:
-            with self.runs.at(state):
-                return self._judged(self.task.evaluation)
+            with nullcontext() if state is None else self.runs.at(state):
+                logits = self.batches.logits(self.runs)
+                results: State = self.runs.each(judge, logits, self.batches.targets)
+                return results
 
         return self.from_first(compute)
 
@@ -251,12 +232,6 @@ class Loop:
         if self._exchange is None:
             return compute()
         return self._exchange.from_first(compute)
-
-    def _judged(self, judge: Callable[[Tensor, Targets], State]) -> State:
-        """What a function returns for the class scores and targets of each run."""
-        logits = self.batches.logits(self.runs)
-        results: State = self.runs.each(judge, logits, self.batches.targets)
-        return results
 
     @torch.no_grad()
     def _record(self, losses: Tensor, val_loss: Tensor, scores: Tensor) -> None:
@@ -273,8 +248,8 @@ class Loop:
             "best_val_loss": -val_loss,
             "last_epoch": self.epoch.double().expand_as(val_loss),
         }
-        for rule, best in self._best.items():
-            best.update(merits[rule], self.current, self.failed_epoch == 0)
+        for rule, best in self.kept.items():
+            best.update(merits[rule], self.runs.state, self.failed_epoch == 0)
 
     def state(self) -> State:
         """Every tensor that is needed to continue, in the middle of an epoch too."""
@@ -284,7 +259,7 @@ class Loop:
             for key, value in self.optimizer.state[parameter].items()
         }
         state = {
-            **{f"current.{name}": t.detach() for name, t in self.current.items()},
+            **{f"current.{name}": t.detach() for name, t in self.runs.state.items()},
             **{f"best.{name}": value for name, value in self.best.items()},
             **adam,
             **self._progress,
@@ -299,7 +274,7 @@ class Loop:
             "epoch": self.epoch,
             "history": self.history,
             "failed_epoch": self.failed_epoch,
-            "best_merit": self._best[self.config.selection].merit,
+            "best_merit": self.kept[self.config.selection].merit,
         }
         if not self.batches.is_whole:
             progress |= {"loss_sum": self._loss_sum, "seeds_seen": self._seeds_seen}
@@ -316,7 +291,7 @@ class Loop:
             }
             if moments:
                 self.optimizer.state[parameter] = moments
-        self.runs.load_state({k: state[f"current.{k}"] for k in self.current})
+        self.runs.load_state({k: state[f"current.{k}"] for k in self.runs.state})
         for name, value in self.best.items():
             value.copy_(state[f"best.{name}"])
         for name, value in self._progress.items():

@@ -130,14 +130,12 @@ def clip_gradients(parameters: Iterable[Tensor], most: float) -> None:
 def set_learning_rate(
     optimizer: torch.optim.Optimizer, config: RunConfig, step: Tensor, steps: int
 ) -> None:
-    """Sets the learning rate of a step, where the settings have a schedule.
+    """Sets the learning rate of a step, as the schedule of the settings has it.
 
     Args:
         step: The number of the step, from 0; 0-d.
         steps: How many steps the run has.
     """
-    if config.schedule is None:
-        return
     share = (step.double() * (math.pi / steps)).cos().add(1.0).mul(0.5)
     for group in optimizer.param_groups:
         group["lr"].copy_(config.learning_rate * share)

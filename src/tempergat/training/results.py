@@ -15,7 +15,11 @@ from torch import Tensor
 
 import tempergat
 from tempergat.data import Dataset
-from tempergat.nn import AttentionLayer, NodeClassifier, temperature_of
+from tempergat.nn import (
+    AttentionLayer,
+    TypedNodeClassifier,
+    temperature_of,
+)
 from tempergat.training.devices.choice import device_name
 from tempergat.training.loop import COLUMNS, Loop
 from tempergat.training.record import (
@@ -48,6 +52,7 @@ def finished_runs(
     at_epochs: Mapping[int, Sequence[LayerRecord]] | None = None,
     rules: Sequence[str] = (),
     measure: Measure | None = None,
+    **facts: Any,
 ) -> list[Run]:
     """The records of a finished training, one per run.
 
@@ -59,21 +64,20 @@ def finished_runs(
             keeps that, and the same at its last epoch.
         rules: Selection rules at whose epochs it does so as well.
         measure: Further values of every layer; None for none.
+        **facts: Further attributes of all runs.
     """
     count, rule = len(loop.runs.seeds), loop.config.selection
     # Waits for the device: before this, the epochs may be queued and not computed.
     history = loop.history.cpu().numpy()
     shared = _shared_facts(loop, (time.perf_counter() - start) / count)
     selected = layer_records(loop, loop.best, measure)
-    last = layer_records(loop, loop.current, measure if at_epochs else None)
-    by_rule = {r: layer_records(loop, loop.best_by(r), measure) for r in rules}
-    evaluation = loop.evaluation(loop.best)
+    last = layer_records(loop, loop.runs.state, measure if at_epochs else None)
+    by_rule = {r: layer_records(loop, loop.kept[r].state, measure) for r in rules}
+    evaluation = loop.judged(loop.task.evaluation, loop.best)
     gate_counts = count_gates(loop, loop.best)
-    datasets = [dataset] * count if isinstance(dataset, Dataset) else dataset
+    graphs = [dataset] * count if isinstance(dataset, Dataset) else dataset
     runs = []
-    for slot, (graph, failed_epoch) in enumerate(
-        zip(datasets, loop.failed_epoch.tolist(), strict=True)
-    ):
+    for slot, failed_epoch in enumerate(loop.failed_epoch.tolist()):
         rows = history[:, slot]
         outcome: dict[str, Any]
         if failed_epoch:
@@ -83,14 +87,15 @@ def finished_runs(
                 "reason": _failure_reason(rows[failed_epoch - 1], failed_epoch),
             }
         else:
-            epochs = chosen_epochs(rows)
+            scores = scores_by_rule(rows)
+            epochs = {r: chosen.epoch for r, chosen in scores.items()}
             learned = None
             if at_epochs:
                 learned = {epoch: values[slot] for epoch, values in at_epochs.items()}
                 learned |= {epochs[r]: values[slot] for r, values in by_rule.items()}
                 learned = dict(sorted({**learned, len(rows): last[slot]}.items()))
             outcome = {
-                "scores": scores_by_rule(rows),
+                "scores": scores,
                 "selected": selected[slot],
                 "last": last[slot],
                 "layers_at_epochs": learned,
@@ -100,19 +105,20 @@ def finished_runs(
                     evaluation["confusion"][slot].cpu().numpy()
                 ),
                 "metrics": {
-                    name: {rule: Scores(epochs[rule], *scores[slot].tolist())}
-                    for name, scores in evaluation.items()
+                    name: {rule: Scores(epochs[rule], *values[slot].tolist())}
+                    for name, values in evaluation.items()
                     if name != "confusion"
                 },
             }
         runs.append(
             Run(
-                dataset=graph.name,
-                fingerprint=graph.fingerprint,
-                training_nodes=graph.count("train"),
+                dataset=graphs[slot].name,
+                fingerprint=graphs[slot].fingerprint,
+                training_nodes=graphs[slot].count("train"),
                 seed=loop.runs.seeds[slot],
                 **outcome,
                 **shared,
+                **facts,
             )
         )
     return runs
@@ -176,28 +182,28 @@ def count_gates(loop: Loop, state: State) -> list[Counts | None]:
         method has none.
     """
     layers: list[AttentionLayer] = []
-    if isinstance(loop.runs, StackedRuns) and loop.batches.node_types is None:
-        convs = [c for c in loop.runs.model.convs if isinstance(c, AttentionLayer)]
+    model = loop.runs.model
+    is_typed = isinstance(model, TypedNodeClassifier)
+    if isinstance(loop.runs, StackedRuns) and not is_typed:
+        convs = [c for c in model.convs if isinstance(c, AttentionLayer)]
         layers = [conv for conv in convs if conv.gate is not None]
     if not layers:
         return [None] * len(loop.runs.seeds)
-    counts_by_layer: list[Tensor] = []
+    counted: dict[Any, Tensor] = {}
 
     def count(layer: Any, inputs: tuple[Any, ...], _: Any) -> None:
         part = (layer.gate_logit(inputs[0]).sigmoid() * BINS).long()
         part = part.clamp(max=BINS - 1)
         counts = [(part == number).sum() for number in range(BINS)]
-        counts_by_layer.append(torch.stack(counts))
-
-    def take(_: NodeClassifier) -> Tensor:
-        taken = torch.stack(counts_by_layer)
-        counts_by_layer.clear()
-        return taken
+        counted[layer] = torch.stack(counts)
 
     hooks = [layer.register_forward_hook(count) for layer in layers]
     try:
         with loop.runs.at(state):
-            counts: Tensor = loop.runs.observe(loop.batches.batch, take)
+            counts: Tensor = loop.runs.observe(
+                loop.batches.batch,
+                lambda _: torch.stack([counted[layer] for layer in layers]),
+            )
     finally:
         for hook in hooks:
             hook.remove()
@@ -220,17 +226,6 @@ def _shared_facts(loop: Loop, time_s: float) -> dict[str, Any]:
     }
 
 
-def chosen_epochs(history: np.ndarray) -> dict[str, int]:
-    """The epoch, from 1, that each rule chooses; history is one run's."""
-    columns = dict(zip(COLUMNS, history.T, strict=True))
-    # numpy's argmax and argmin return the first of equal values.
-    return {
-        "best_val_accuracy": int(np.argmax(columns["val"])) + 1,
-        "last_epoch": len(history),
-        "best_val_loss": int(np.argmin(columns["val_loss"])) + 1,
-    }
-
-
 def thinned_curves(history: np.ndarray) -> dict[str, tuple[float, ...]]:
     """At most fifty epochs, the first and the last among them, evenly spread.
 
@@ -249,13 +244,17 @@ def thinned_curves(history: np.ndarray) -> dict[str, tuple[float, ...]]:
 
 
 def scores_by_rule(history: np.ndarray) -> dict[str, Scores]:
-    """Scores by selection rule; history is one run's, [epochs, columns]."""
+    """Scores at the epoch that each rule chooses; history is one run's rows."""
+    columns = dict(zip(COLUMNS, history.T, strict=True))
+    # numpy's argmax and argmin return the first of equal values.
+    places = {
+        "best_val_accuracy": int(np.argmax(columns["val"])),
+        "last_epoch": len(history) - 1,
+        "best_val_loss": int(np.argmin(columns["val_loss"])),
+    }
     return {
-        rule: Scores(
-            epoch,
-            *(float(history[epoch - 1, COLUMNS.index(split)]) for split in SPLITS),
-        )
-        for rule, epoch in chosen_epochs(history).items()
+        rule: Scores(place + 1, *(float(columns[split][place]) for split in SPLITS))
+        for rule, place in places.items()
     }
 
 

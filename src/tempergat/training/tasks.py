@@ -127,8 +127,8 @@ def node_classes(
             raise UserError(
                 f"{metric} compares classes, but all {classes.numel()} "
                 f"{_SPLIT_WORDS[split]} nodes of {dataset.name} are of class "
-                f"{int(classes[0])}; choose another metric, like macro_f1, or another "
-                "split"
+                f"{_name_of(classes[0], dataset)}; choose another metric, like "
+                "macro_f1, or another split"
             )
     class_weights = None
     if config.class_weights == "balanced":
@@ -144,16 +144,25 @@ def node_classes(
     )
 
 
-def refuse_other_training(dataset: Dataset, config: RunConfig) -> None:
-    """Refuses a graph that these settings cannot train on.
+def refuse_other_training(dataset: Dataset, config: RunConfig | None = None) -> None:
+    """Refuses a graph that these settings, or any, cannot train on.
 
     Raises:
-        UserError: The graph has no features, or node types with a user's own module
-            or sampled training.
+        UserError: The graph has no features, or node types with a user's own module.
     """
-    _refuse_graph(dataset)
-    if config.source_hash is not None:
+    if config is not None and config.source_hash is not None:
         refuse_typed(dataset, f"{config.method} is your own module, which")
+    if dataset.is_heterogeneous:
+        # Types without features get learned vectors.
+        return
+    if getattr(dataset.data, "x", None) is None:
+        raise UserError(
+            f"{dataset.name} has no node features; add some, or make them from the "
+            "edges with --make-features degree (in Python: "
+            'ReadOptions(make_features="degree"))'
+        )
+    if dataset.data.x.size(1) == 0:
+        raise UserError(f"{dataset.name} has 0 features per node; give it some")
 
 
 def refuse_untrainable(dataset: Dataset) -> None:
@@ -163,7 +172,7 @@ def refuse_untrainable(dataset: Dataset) -> None:
         UserError: The graph has no features, no nodes in a part of its split, or
             training nodes of one class only.
     """
-    _refuse_graph(dataset)
+    refuse_other_training(dataset)
     _splits(dataset)
 
 
@@ -185,20 +194,6 @@ def refuse_typed(dataset: Dataset, what: str) -> None:
         )
 
 
-def _refuse_graph(dataset: Dataset) -> None:
-    if dataset.is_heterogeneous:
-        # Types without features get learned vectors.
-        return
-    if getattr(dataset.data, "x", None) is None:
-        raise UserError(
-            f"{dataset.name} has no node features; add some, or make them from the "
-            "edges with --make-features degree (in Python: "
-            'ReadOptions(make_features="degree"))'
-        )
-    if dataset.data.x.size(1) == 0:
-        raise UserError(f"{dataset.name} has 0 features per node; give it some")
-
-
 def _splits(dataset: Dataset) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     store = dataset.store
     y = store.y
@@ -216,9 +211,16 @@ def _splits(dataset: Dataset) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     if dataset.num_classes < 2 or seen.numel() < 2:
         raise UserError(
             f"all {labels['train'].numel()} training nodes of {dataset.name} are of "
-            f"class {int(seen[0])}; a classifier needs at least two classes"
+            f"class {_name_of(seen[0], dataset)}; a classifier needs at least two "
+            "classes"
         )
     return nodes, labels
+
+
+def _name_of(label: Tensor, dataset: Dataset) -> str:
+    """What the user calls a class."""
+    number = int(label)
+    return str(number) if dataset.class_names is None else dataset.class_names[number]
 
 
 def _remedy_for_empty_part(y: Tensor) -> str:

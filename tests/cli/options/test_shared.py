@@ -7,18 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tempergat.base import duration
-from tempergat.base.errors import UserError
 from tempergat.cli.options.shared import require_writable
 from tempergat.cli.ui.signals import resume_command
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(0.2, "0 s"), (59.6, "1 min 0 s"), (200, "3 min 20 s"), (7500, "2 h 5 min")],
-)
-def test_times_are_told_in_words(seconds: float, words: str) -> None:
-    assert duration(seconds) == words
 
 
 def test_the_command_to_continue_is_the_one_that_was_typed(
@@ -39,12 +29,6 @@ def test_the_command_to_continue_is_the_one_that_was_typed(
 def test_a_folder_that_could_be_made_is_writable(tmp_path: Path) -> None:
     require_writable(tmp_path / "new" / "deeper")
     assert not (tmp_path / "new").exists()
-
-
-def test_a_file_in_place_of_a_folder_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "taken").write_text("")
-    with pytest.raises(UserError, match=r"taken is a file; choose another.*--out"):
-        require_writable(tmp_path / "taken" / "out")
 
 
 def test_a_read_only_folder_is_refused() -> None:

@@ -10,7 +10,7 @@ from matplotlib import image
 
 from tempergat.comparison.results.comparisons import Comparisons
 from tests.support.browser import opened
-from tests.support.made_up_comparisons import comparison
+from tests.support.made_up_comparisons import comparison, hostile_comparison
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -141,6 +141,18 @@ def test_nothing_is_wider_than_the_page(
     view = {"width": width, "height": height}
     with opened(chromium, path, viewport=view, color_scheme=theme) as page:
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_markup_in_the_names_of_graphs_and_classes_is_text(
+    chromium: "Browser", tmp_path: Path
+) -> None:
+    path = hostile_comparison().to_report(tmp_path / "report.html")
+    with opened(chromium, path) as page:
+        assert page.evaluate("window.harmed") is None
+        assert page.locator("img, td b").count() == 0
+        assert '"><img>' in page.locator("h1").inner_text()
+        titles = page.locator("figure", has_text="Confusion").locator("svg title")
+        assert any("window.harmed" in words for words in titles.all_text_contents())
 
 
 def test_figures_fit_a_phone_and_their_letters_can_be_read(

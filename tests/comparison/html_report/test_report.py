@@ -135,6 +135,20 @@ def test_nothing_is_loaded_from_elsewhere() -> None:
     assert len(text) < 3_000_000
 
 
+def test_the_graph_and_the_versions_of_the_runs_are_named() -> None:
+    shown = comparison()
+    runs = [replace(run, versions={"torch": "2.11.7"}) for run in shown.runs]
+    text = replace(shown, runs=runs).to_html()
+    assert runs[0].fingerprint in text
+    assert "2.11.7" in text
+
+
+def test_a_result_without_runs_has_no_confusion_matrix() -> None:
+    assert "Confusion matrix" in comparison().to_html()
+    text = replace(comparison(), result=result("cora"), runs=[]).to_html()
+    assert "Confusion matrix" not in text
+
+
 def test_markup_in_names_opens_no_tag() -> None:
     tags = [tag for tag, _ in _Page(hostile_comparison()).tags]
     assert "img" not in tags

@@ -223,12 +223,6 @@ def test_a_damaged_store_is_named_and_nothing_is_written(tmp_path: Path) -> None
     assert not (tmp_path / "all").exists()
 
 
-def test_a_store_that_is_not_there_is_named(tmp_path: Path) -> None:
-    a = planned(tmp_path / "a.sqlite", {"gat": [0]})
-    with pytest.raises(UserError, match=r"there is no store .*nowhere"):
-        merge([a, tmp_path / "nowhere"], tmp_path / "all")
-
-
 def test_a_shard_from_python_needs_a_folder() -> None:
     with pytest.raises(UserError, match="shard 1/2 would keep nothing"):
         tempergat.compare(graph(), runs=2, shard=(1, 2))

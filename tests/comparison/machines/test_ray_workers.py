@@ -70,30 +70,6 @@ def test_a_stop_ends_all_tasks(cluster: RayCluster, tmp_path: Path) -> None:
 
 @needs_ray
 @pytest.mark.slow
-def test_several_graphs_on_a_cluster_give_the_runs_of_one_process(
-    cluster: RayCluster, tmp_path: Path
-) -> None:
-    graphs = [write_graph(tmp_path / f"{n}.npz", n) for n in (60, 70)]
-    recipe = write_recipe(tmp_path / "recipe.yaml")
-    there, here = (
-        tempergat.compare(
-            [str(path) for path in graphs],
-            methods=["gat", "gated"],
-            runs=2,
-            recipe=recipe,
-            device="cpu",
-            progress=False,
-            ray=address,
-        )
-        for address in (cluster.address, None)
-    )
-    for name in ("60", "70"):
-        assert timeless(there[name].runs) == timeless(here[name].runs)
-    assert there.across.ranks == here.across.ranks
-
-
-@needs_ray
-@pytest.mark.slow
 def test_a_search_on_a_cluster_finds_the_settings_of_one_process(
     cluster: RayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

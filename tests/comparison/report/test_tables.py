@@ -11,9 +11,9 @@ import pytest
 
 from tempergat.base import csv_text, files
 from tempergat.base.errors import UserError
+from tempergat.comparison.html_report.tables import as_html
 from tempergat.comparison.report.formats import (
     Table,
-    as_html,
     as_latex,
     as_markdown,
     as_text,
@@ -139,17 +139,6 @@ def test_a_difference_that_rounds_to_nothing_has_no_sign(
 def test_tiny_p_values_are_given_by_bound() -> None:
     texts = [p_value(p) for p in (None, 0.0, 0.0004, 0.0312)]
     assert texts == ["-", "<0.001", "<0.001", "0.031"]
-
-
-def test_all_files_of_a_result_are_written(
-    result: DatasetResult, tmp_path: Path
-) -> None:
-    comparison = Comparison(result, [], "gat", "default", "cpu", complete=True)
-    paths = comparison.written_to(tmp_path / "out").files
-    suffixes = ("csv", "md", "tex", "svg", "png", "html")
-    assert [path.name for path in paths] == [f"cora.{suffix}" for suffix in suffixes]
-    assert all(path.stat().st_size for path in paths)
-    assert len(list((tmp_path / "out").iterdir())) == 6
 
 
 def test_a_folder_that_cannot_be_made_is_a_user_error(tmp_path: Path) -> None:

@@ -294,27 +294,6 @@ def _filled(path: Path) -> list[Run]:
         return store.runs()
 
 
-def test_no_flipped_byte_is_ever_returned_as_a_run(tmp_path: Path) -> None:
-    whole = tmp_path / "whole.sqlite"
-    kept = _filled(whole)
-    content = whole.read_bytes()
-    complaints = []
-    for position in range(0, len(content), len(content) // 60):
-        hurt = tmp_path / "hurt.sqlite"
-        hurt.write_bytes(
-            content[:position]
-            + bytes([content[position] ^ 0x15])
-            + content[position + 1 :]
-        )
-        try:
-            with Store(hurt) as store:
-                assert store.runs() == kept
-        except UserError as error:
-            complaints.append(str(error))
-    assert len(complaints) > 20
-    assert not any("\n" in complaint for complaint in complaints)
-
-
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.7, 0.95])
 def test_a_truncated_store_is_refused_on_opening(tmp_path: Path, share: float) -> None:
     path = tmp_path / "store.sqlite"

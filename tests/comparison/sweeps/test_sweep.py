@@ -101,7 +101,7 @@ def test_more_seeds_leave_the_earlier_ones_as_they_were(store: Store) -> None:
     assert {progress.group_runs for progress in events if progress.epoch} == {3}
 
 
-@pytest.mark.parametrize("stop_at", [0, 5, 17, 26])
+@pytest.mark.parametrize("stop_at", [0, 17])
 def test_a_stopped_sweep_continues_to_the_same_result(
     tmp_path: Path, stop_at: int
 ) -> None:
@@ -429,7 +429,7 @@ def test_two_processes_share_the_work(tmp_path: Path) -> None:
 
 def test_runs_of_cpus_and_of_gpus_have_numerics_of_their_own() -> None:
     assert numerics_of("cpu") == 2
-    assert numerics_of("cuda (NVIDIA H200)") == 5
+    assert numerics_of("cuda (NVIDIA H200)") == 6
 
 
 def test_runs_made_elsewhere_are_not_returned(store: Store) -> None:

@@ -3,6 +3,7 @@
 import collections
 import os
 import pickle
+import pickletools
 import stat
 import zipfile
 from pathlib import Path
@@ -149,7 +150,9 @@ def test_sparse_matrix_with_indices_outside_it_is_refused(tmp_path: Path) -> Non
 def test_damaged_pickle_is_a_users_error(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    whole = pickle.dumps({"a": [1, 2.5, "x"], "b": np.arange(4)}, protocol=2)
+    value = {"a": [1, 2.5, "x"], "b": np.arange(4)}
+    # Without numbers of memories that nothing uses: a large one costs seconds.
+    whole = pickletools.optimize(pickle.dumps(value, protocol=2))
     damaged = bytearray(whole)
     for _ in range(data.draw(st.integers(1, 4))):
         position = data.draw(st.integers(0, len(whole) - 1))

@@ -62,33 +62,25 @@ def test_part_left_by_a_dead_process_is_resumed(server: Server, tmp_path: Path) 
     assert leftovers(tmp_path) == ["file.bin"]
 
 
-def test_part_of_a_file_that_changed_meanwhile_is_not_mixed_in(
-    server: Server, tmp_path: Path
+@pytest.mark.parametrize(
+    ("part", "tag", "asked"),
+    [
+        (b"older content", '"older"', "bytes=13-"),
+        (b"x" * 1000, None, None),
+        (CONTENT + b"more", "the same", f"bytes={len(CONTENT) + 4}-"),
+    ],
+    ids=["of another version", "without a validator", "longer than the file"],
+)
+def test_a_part_that_cannot_be_continued_is_fetched_again(
+    server: Server, tmp_path: Path, part: bytes, tag: str | None, asked: str | None
 ) -> None:
     file = remote(server)
-    (tmp_path / "file.bin.part").write_bytes(b"older content")
-    (tmp_path / "file.bin.part.etag").write_text('"older"')
+    (tmp_path / "file.bin.part").write_bytes(part)
+    if tag is not None:
+        tag = server.tags["file.bin"] if tag == "the same" else tag
+        (tmp_path / "file.bin.part.etag").write_text(tag)
     download(file, tmp_path / "file.bin")
-    assert (tmp_path / "file.bin").read_bytes() == CONTENT
-
-
-def test_part_without_a_validator_is_fetched_again(
-    server: Server, tmp_path: Path
-) -> None:
-    file = remote(server)
-    (tmp_path / "file.bin.part").write_bytes(b"x" * 1000)
-    download(file, tmp_path / "file.bin")
-    assert server.requests == [("file.bin", None)]
-    assert (tmp_path / "file.bin").read_bytes() == CONTENT
-
-
-def test_part_longer_than_the_file_is_fetched_again(
-    server: Server, tmp_path: Path
-) -> None:
-    file = remote(server)
-    (tmp_path / "file.bin.part").write_bytes(CONTENT + b"more")
-    (tmp_path / "file.bin.part.etag").write_text(server.tags["file.bin"])
-    download(file, tmp_path / "file.bin")
+    assert server.requests[0] == ("file.bin", asked)
     assert (tmp_path / "file.bin").read_bytes() == CONTENT
 
 

@@ -4,8 +4,7 @@ import dataclasses
 import hashlib
 import os
 import shutil
-import subprocess
-import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +19,7 @@ from tempergat.data.fetch.locate import availability, data_root, is_local, obtai
 from tests.data.conftest import Server, made_up, require_raw_files
 from tests.support import raw_layouts
 from tests.support.entries import load_entry
+from tests.support.processes import ProcessStarter
 
 EDGES = [(0, 1), (1, 2), (3, 0), (2, 1)]
 PARTS = {"train": [0, 3], "valid": [1], "test": [2]}
@@ -122,31 +122,21 @@ def test_file_put_where_the_error_says_is_used(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_mirror")
-def test_truncated_archive_of_unknown_size_is_caught(
-    server: Server, tmp_path: Path
-) -> None:
-    server.files["arxiv.zip"] = arxiv_archive()
-    server.silent_cuts["arxiv.zip"] = 700
-    with pytest.raises(UserError, match=r"arxiv\.zip is a damaged archive"):
-        load_entry(arxiv(f"{server.url}/arxiv.zip"), tmp_path)
-    assert not (tmp_path / "ogbn-arxiv" / "processed").exists()
-
-
-@pytest.mark.usefixtures("no_mirror")
 def test_archive_cut_short_on_the_way_is_fetched_again(
     server: Server, tmp_path: Path
 ) -> None:
     server.files["arxiv.zip"] = arxiv_archive()
     server.silent_cuts["arxiv.zip"] = 700
     entry = arxiv(f"{server.url}/arxiv.zip")
-    with pytest.raises(UserError):
+    with pytest.raises(UserError, match=r"arxiv\.zip is a damaged archive"):
         load_entry(entry, tmp_path)
+    assert not (tmp_path / "ogbn-arxiv" / "processed").exists()
     server.silent_cuts.clear()
     assert load_entry(entry, tmp_path).data.num_edges == 6
 
 
 LOAD_ONE = """
-import dataclasses, sys
+import dataclasses, os, sys, time
 from pathlib import Path
 from tempergat.data.catalog.entries import CATALOG
 from tempergat.data.dataset import hash_array
@@ -155,43 +145,33 @@ from tests.data.conftest import made_up
 entry = CATALOG["ogbn-arxiv"]
 file = dataclasses.replace(entry.files[0], url=sys.argv[1], sha256=sys.argv[2])
 entry = made_up("ogbn-arxiv", 4, 2, files=(file,))
+os.environ.pop("TEMPERGAT_MIRROR", None)
 print("ready", flush=True)
-sys.stdin.readline()
+while not Path(sys.argv[3], "go").exists():
+    time.sleep(0.001)
 print(load_entry(entry, Path(sys.argv[3])).fingerprint)
 """
 
 
 @pytest.mark.usefixtures("no_mirror")
 def test_two_processes_at_once_fetch_and_process_only_once(
-    server: Server, tmp_path: Path
+    server: Server, tmp_path: Path, starter: ProcessStarter, python: ProcessStarter
 ) -> None:
     archive = arxiv_archive()
     server.files["arxiv.zip"] = archive
-    arguments = [
-        f"{server.url}/arxiv.zip",
-        hashlib.sha256(archive).hexdigest(),
-        str(tmp_path),
-    ]
-    command = [sys.executable, "-W", "ignore", "-c", LOAD_ONE, *arguments]
-    processes = [
-        subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        for _ in range(2)
-    ]
-    for process in processes:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-    printed = []
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    for process in processes:
-        printed.append(process.communicate()[0])
-        assert process.returncode == 0
+    digest = hashlib.sha256(archive).hexdigest()
+    arguments = [f"{server.url}/arxiv.zip", digest, str(tmp_path)]
+    outputs = [tmp_path / "one.txt", tmp_path / "other.txt"]
+    for started, output in zip((starter, python), outputs, strict=True):
+        output.write_text("")
+        started.start(arguments, output, LOAD_ONE)
+    while not all("ready" in output.read_text() for output in outputs):
+        time.sleep(0.01)
+    (tmp_path / "go").touch()
+    assert (starter.wait(), python.wait()) == (0, 0)
     here = load_entry(arxiv(*arguments[:2]), tmp_path)
-    assert printed == [f"{here.fingerprint}\n"] * 2
+    for output in outputs:
+        assert output.read_text().split() == ["ready", here.fingerprint]
     assert len(server.requests) == 1
     names = sorted(path.name for path in (tmp_path / "ogbn-arxiv").iterdir())
     assert names == [".processed.lock", ".raw.lock", "processed", "raw"]

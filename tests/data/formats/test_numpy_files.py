@@ -8,7 +8,6 @@ import scipy.sparse
 
 from tempergat.base.errors import UserError
 from tempergat.data.readers.npz_graphs import (
-    read_csr_parts,
     read_heterophilous,
     read_magnn,
 )
@@ -22,21 +21,6 @@ def csr_parts(rows: int, columns: int, prefix: str = "") -> dict[str, np.ndarray
         f"{prefix}indptr": matrix.indptr,
         f"{prefix}shape": np.array(matrix.shape),
     }
-
-
-@pytest.mark.parametrize(
-    ("nodes", "described", "named"),
-    [(5, 4, "attr has 4 rows, .* 5 nodes"), (4, 3, "attr has 3 rows, .* 4 nodes")],
-)
-def test_amazon_matrix_of_another_graph_is_named(
-    nodes: int, described: int, named: str, tmp_path: Path
-) -> None:
-    path = tmp_path / "photo.npz"
-    adjacency = csr_parts(nodes, nodes, "adj_")
-    words = csr_parts(described, 2, "attr_")
-    np.savez(path, labels=np.zeros(4, int), **adjacency, **words)
-    with pytest.raises(UserError, match=named):
-        read_csr_parts({path.name: path})
 
 
 @pytest.mark.parametrize(("rows", "splits"), [(3, 10), (4, 9)])

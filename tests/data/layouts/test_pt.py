@@ -160,14 +160,6 @@ def with_edge_columns() -> Data:
     return data
 
 
-def test_unused_edge_attributes_are_named_and_left_out(tmp_path: Path) -> None:
-    dataset = load(save(with_edge_columns(), tmp_path))
-    assert "edge_attr" not in dataset.data
-    assert "edge_weight" not in dataset.data
-    (note,) = [note for note in dataset.notes if "not used" in note]
-    assert "the edge columns edge_attr, edge_weight are not used" in note
-
-
 def test_edge_attributes_are_used_when_asked_for(tmp_path: Path) -> None:
     data = with_edge_columns()
     path = save(data, tmp_path)

@@ -187,13 +187,6 @@ def test_whole_numbers_become_classes_in_their_order(
     assert same.class_names == names
 
 
-def test_several_labels_of_an_array_get_one_line(tmp_path: Path) -> None:
-    path = tmp_path / "g.npz"
-    np.savez(path, x=np.ones((3, 1)), y=np.ones((3, 5), int), edge_index=[[0], [1]])
-    with pytest.raises(UserError, match=r"y has shape \(3, 5\), but several labels"):
-        as_dataset(path)
-
-
 def test_a_class_in_no_split_is_not_counted(tmp_path: Path) -> None:
     folder = write(tmp_path / "g", NODES + "n6,1,1,axolotl,\n")
     found = read(folder)

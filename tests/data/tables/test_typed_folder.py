@@ -55,23 +55,6 @@ def test_edges_that_lead_one_way_are_followed_both_ways(folder: Path) -> None:
     assert directed.data.edge_types == [WRITES, ("paper", "to", "paper")]
 
 
-# The notes on how the folder is read.
-@pytest.mark.filterwarnings("ignore:.*:UserWarning")
-def test_the_graph_can_be_trained_on_and_predicted(folder: Path) -> None:
-    model = tempergat.train(
-        *(folder, "gat"),
-        settings={"epochs": 3, "hidden": 8, "heads": 2},
-        device="cpu",
-        progress=False,
-    )
-    expected = model.predict(folder)
-    assert expected.shape == (20,)
-    lines = [line.split(",") for line in TABLES["nodes_paper.csv"].splitlines()]
-    unlabelled = "\n".join(",".join((a, c, d)) for a, _, c, d in lines)
-    (folder / "nodes_paper.csv").write_text(unlabelled + "\n")
-    assert torch.equal(model.predict(folder), expected)
-
-
 def test_the_split_may_be_a_column(folder: Path) -> None:
     lines = TABLES["nodes_paper.csv"].splitlines()
     words = ("train", "train", "val", "test")

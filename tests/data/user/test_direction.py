@@ -166,12 +166,6 @@ def test_edge_columns_are_used_only_when_asked_for() -> None:
         as_dataset(data, options=ReadOptions(edge_weight="edge_weight"))
 
 
-def test_a_second_index_of_the_same_length_is_left_alone() -> None:
-    data = graph([*BOTH, (0, 1)])
-    data.neg_edge_index = data.edge_index.flip(1)
-    assert pairs(as_dataset(data)) == sorted(BOTH)
-
-
 @pytest.mark.parametrize(
     ("edges", "line"),
     [(BOTH, "edges are followed both ways"), (ONCE, "edges are followed one way")],

@@ -58,28 +58,6 @@ def test_nodes_without_ids_are_numbered_by_row(tmp_path: Path) -> None:
     assert not dataset.data.test_mask[2]
 
 
-@pytest.mark.parametrize(
-    ("labels", "classes"),
-    [
-        (["0.0", "2.0", "", "2.0"], [0, 1, -1, 1]),
-        (["1", "NA", "0", "1", "0"], [1, -1, 0, 1, 0]),
-        (["cat", "cat", "NaN", "dog", "dog"], [0, 0, -1, 1, 1]),
-    ],
-)
-def test_label_may_be_unknown_among_numbers_and_words(
-    labels: list[str], classes: list[int], tmp_path: Path
-) -> None:
-    nodes = "\n".join(["f,label", *(f"1,{label}" for label in labels)])
-    folder = write_folder(tmp_path / "g", nodes, "source,target\n0,1\n")
-    assert load(folder, split="60/0/0").data.y.tolist() == classes
-
-
-def test_features_may_be_spelled_as_truth_values(tmp_path: Path) -> None:
-    nodes = "id,f,label\na,True,0\nb,False,1\nc, true,1\n"
-    folder = write_folder(tmp_path, nodes=nodes)
-    assert load(folder).data.x.tolist() == [[1.0], [0.0], [1.0]]
-
-
 def test_split_may_be_a_table_of_its_own(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "g", "id,f,label\na,1,0\nb,1,1\nc,1,1\n")
     (folder / "split.csv").write_text("id,split\nc,Train\na,validation\n")
@@ -343,6 +321,32 @@ def test_two_splits_claiming_one_node_are_named(tmp_path: Path) -> None:
         load(folder)
 
 
+def test_an_unknown_node_of_a_split_is_no_matter_of_edges(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "g", "id,f,label\na,1,0\nb,1,1\nc,1,1\n")
+    (folder / "split.csv").write_text("id,split\na,train\nb,val\nx,test\n")
+    with pytest.raises(UserError, match=r"split\.csv, row 4: id is 'x'") as caught:
+        load(folder)
+    assert "--drop-unknown-edges" not in str(caught.value)
+
+
+def test_columns_of_nodes_are_offered_where_drop_names_none(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "g", "id,age,label\na,1,0\nb,1,1\nc,1,1\n")
+    with pytest.raises(UserError, match="choose among age, source, target"):
+        load(folder, options=ReadOptions(drop=("height",)))
+    with pytest.raises(UserError, match="did you mean age"):
+        load(folder, options=ReadOptions(drop=("ages",)))
+
+
+@pytest.mark.parametrize(("header", "missing"), [("id,f", "split"), ("f,g", "id")])
+def test_a_table_of_the_split_without_ids_or_parts_is_named(
+    header: str, missing: str, tmp_path: Path
+) -> None:
+    folder = write_folder(tmp_path / "g", "id,f,label\na,1,0\nb,1,1\nc,1,1\n")
+    (folder / "split.csv").write_text(f"{header}\na,1\nb,2\n")
+    with pytest.raises(UserError, match=rf"split\.csv has no column {missing}, only"):
+        load(folder)
+
+
 @pytest.mark.parametrize("missing", ["nodes", "edges"])
 def test_missing_table_is_named(missing: str, tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "g")
@@ -351,13 +355,6 @@ def test_missing_table_is_named(missing: str, tmp_path: Path) -> None:
     with pytest.raises(
         UserError, match=rf"has no {missing}\.csv.* holds .*{missing}\.xlsx"
     ):
-        load(folder)
-
-
-def test_table_in_another_encoding_is_an_error(tmp_path: Path) -> None:
-    folder = write_folder(tmp_path / "g")
-    (folder / "nodes.csv").write_bytes("id,f,label\né,1,0\n".encode("latin-1"))
-    with pytest.raises(UserError, match=r"nodes\.csv, from row .* is not CSV in UTF-8"):
         load(folder)
 
 
@@ -384,6 +381,7 @@ def put(name: str, value: object) -> Callable[[Data], None]:
         ("y", torch.full((4,), -1), "no labelled node"),
         ("y", None, "no labels y"),
         ("x", torch.randn(4), "nodes x features"),
+        ("x", torch.randn(4, 2) * 1j, "x has type torch.complex64; make it real"),
         ("x", torch.full((4, 3), torch.nan), r"nan at \[0, 0\]"),
         ("x", torch.randn(4, 3).to_sparse(), "layout"),
         ("edge_index", torch.tensor([[0], [4]]), r"edge_index\[1, 0\] is 4.*0\.\.3"),
@@ -435,33 +433,6 @@ def test_pt_without_a_graph_is_an_error(tmp_path: Path) -> None:
     torch.save({"weights": torch.ones(3)}, tmp_path / "g.pt")
     with pytest.raises(UserError, match="holds a dict"):
         load(tmp_path / "g.pt")
-
-
-@pytest.mark.parametrize(
-    ("arrays", "named"),
-    [
-        ({"y": np.zeros(3, int)}, "no array edge_index, only y"),
-        ({"edge_index": np.zeros((2, 1), int)}, "no array y"),
-        (
-            {"edge_index": np.zeros((2, 1), int), "y": np.array(["a", "b"])},
-            "y has type",
-        ),
-        (
-            {"edge_index": np.zeros((2, 1), int), "y": np.zeros(2, int), "z": 1},
-            "an array z",
-        ),
-        (
-            {"edge_index": np.zeros((2, 1), int), "y": np.array([None])},
-            "pickled Python",
-        ),
-    ],
-)
-def test_wrong_npz_is_named(
-    arrays: dict[str, np.ndarray], named: str, tmp_path: Path
-) -> None:
-    np.savez(tmp_path / "g.npz", **arrays)
-    with pytest.raises(UserError, match=named):
-        load(tmp_path / "g.npz")
 
 
 def test_npz_of_types_torch_lacks_is_read(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from torch_geometric.data import Data
 
 from tempergat import ReadOptions, UserError
 from tempergat.data import Dataset, as_dataset
-from tempergat.data.user.report import Finding, check_graph
+from tempergat.data.user.findings import Finding
+from tempergat.data.user.report import check_graph
 
 COUNT = 24
 
@@ -79,10 +80,11 @@ def test_a_check_collects_all_problems_and_ends_with_a_command(tmp_path: Path) -
 def test_a_column_that_edges_name_nodes_by_is_offered_as_ids(tmp_path: Path) -> None:
     folder = write(tmp_path / "suppliers")
     text = (folder / "nodes.csv").read_text()
-    (folder / "nodes.csv").write_text(text.replace("company_id", "company"))
-    command = check_graph(folder, ReadOptions(label="rating"))[-1]
+    (folder / "nodes.csv").write_text(text.replace("company_id", "Company No."))
+    *findings, command = check_graph(folder, ReadOptions(label="rating"))
     words = shlex.split(command.value)
-    assert words[words.index("--id") + 1] == "company"
+    assert words[words.index("--id") + 1] == "Company No."
+    assert any("add --id 'Company No.' (in" in str(each.value) for each in findings)
     assert words[words.index("--drop") + 1] == "name"
 
 
@@ -97,6 +99,14 @@ def test_a_column_of_words_is_offered_as_the_label_where_none_is_called_so(
     assert words[words.index("--label") + 1] == "rating"
     assert words[words.index("--one-hot") + 1] == "listed,region"
     assert Finding("classes", 3) in findings
+
+
+def test_a_name_with_a_comma_is_one_name_in_the_command(tmp_path: Path) -> None:
+    folder = write(tmp_path / "g")
+    text = (folder / "nodes.csv").read_text()
+    (folder / "nodes.csv").write_text(text.replace("region", '"region, state"'))
+    words = shlex.split(check_graph(folder)[-1].value)
+    assert words[words.index("--one-hot") + 1] == 'listed,"region, state"'
 
 
 def test_gaps_and_words_of_edges_are_collected_and_filled(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from torch_geometric.nn import (
     GATConv,
     GATv2Conv,
     GCNConv,
-    HeteroConv,
     Linear,
     Sequential,
     TransformerConv,
@@ -109,26 +108,6 @@ def test_pygs_own_models_keep_their_function(make, gate):
     expected = model(X, EDGES)
     assert upgrade(model, gate=gate)
     assert_same(model(X, EDGES), expected)
-
-
-@pytest.mark.parametrize(
-    "settings", [{}, {"gate": None}, {"gate": "first"}, {"residual": True}]
-)
-def test_layers_in_a_hetero_conv(settings):
-    def conv(layer):
-        return layer((-1, -1), 4, heads=2, concat=False, add_self_loops=False)
-
-    there, back = ("a", "to", "b"), ("b", "to", "a")
-    second = GATv2Conv((5, 6), 4, add_self_loops=False)
-    model = torch.nn.ModuleList([HeteroConv({there: conv(GATConv), back: second})])
-    x = {"a": torch.randn(7, 6), "b": torch.randn(4, 5)}
-    ends = torch.stack([torch.randint(0, 7, (9,)), torch.randint(0, 4, (9,))])
-    edges = {there: ends, back: ends.flip(0)}
-    expected = model[0](x, edges)
-    upgrade(model, **settings)
-    out = model[0](x, edges)
-    for key, value in expected.items():
-        assert_same(out[key], value)
 
 
 def test_the_new_layers_have_the_layers_own_defaults():

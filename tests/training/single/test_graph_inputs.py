@@ -159,6 +159,36 @@ def test_a_graph_listed_once_per_edge_is_read_as_in_training(
     assert torch.equal(quietly(model, both), quietly(model, once))
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        ReadOptions(edge_weight="edge_weight"),
+        ReadOptions(edge_features=("edge_attr",)),
+        ReadOptions(make_features="degree"),
+        ReadOptions(directed=False),
+    ],
+)
+def test_a_pyg_object_is_read_by_the_options_of_training(
+    options: ReadOptions, tmp_path: Path
+) -> None:
+    data = small_graph().data.clone()
+    data.edge_index = data.edge_index[:, data.edge_index[0] < data.edge_index[1]]
+    edges = data.edge_index.size(1)
+    data.edge_attr, data.edge_weight = torch.rand(edges, 2), torch.rand(edges)
+    if options.make_features is not None:
+        del data.x
+    torch.save(data, tmp_path / "graph.pt")
+    settings = {"epochs": 1, "hidden": 8}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = train(
+            data, "gat", settings=settings, read_options=options, progress=False
+        )
+        expected = model.predict_proba(data, options)
+        for graph in (data, tmp_path / "graph.pt"):
+            assert torch.equal(model.predict_proba(graph), expected)
+
+
 def test_edge_columns_of_training_are_needed_and_others_are_not_used(
     write_table: WriteTable, tmp_path: Path
 ) -> None:

@@ -1,13 +1,13 @@
 """A trained model: its preprocessing, its predictions, its checkpoint."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn import GATConv
 
-import tempergat
 from tempergat.base import UserError
 from tempergat.data import as_dataset, normalize_rows
 from tempergat.training import TrainedModel, load_model, load_recipe, predict, train
@@ -37,13 +37,6 @@ class Own(nn.Module):
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         out: Tensor = self.norm(self.conv(x, edge_index))
         return out
-
-
-def test_the_public_names_are_these_functions() -> None:
-    assert tempergat.train is train
-    assert tempergat.load_model is load_model
-    assert tempergat.predict is predict
-    assert tempergat.TrainedModel is TrainedModel
 
 
 def test_scores_are_those_of_the_predictions(model: TrainedModel) -> None:
@@ -205,3 +198,21 @@ def test_a_notebook_shows_what_the_model_has_learned(model: TrainedModel) -> Non
     temperatures = ", ".join(f"{t:.3f}" for t in model.run.selected.temperatures)
     assert f">{temperatures}</td>" in shown
     assert "test score" in shown
+
+
+@pytest.mark.parametrize("training", ["full", "sampled"])
+def test_a_model_does_not_depend_on_the_default_dtype(
+    training: str, tmp_path: Path
+) -> None:
+    data = small_graph().data
+    settings = {"epochs": 1, "hidden": 8, "training": training}
+    arguments: dict[str, Any] = {"settings": settings, "progress": False}
+    expected = train(data, "gat", **arguments).predict_proba(data)
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        train(data, "gat", out=tmp_path, **arguments)
+        probabilities = load_model(tmp_path).predict_proba(data)
+    finally:
+        torch.set_default_dtype(before)
+    assert torch.equal(probabilities, expected)

@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from functools import wraps
 from inspect import Parameter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
@@ -84,8 +84,25 @@ _FLAGS = {"many_classes": False, "drop_unknown_edges": False, "scale": True}
 _LISTS = ("features", "one_hot", "missing", "drop", "edge_features")
 
 
-class Reading(dict[str, Any]):
-    """The options that say how a user graph is read; those not given are None."""
+class OptionGroup(dict[str, Any]):
+    """Options by name, as a user gave them; those not given are None.
+
+    Attributes:
+        OPTIONS: What Typer is told of each.
+    """
+
+    OPTIONS: ClassVar[Mapping[str, Any]]
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The options that have a value."""
+        return {name: value for name, value in self.items() if value is not None}
+
+
+class ReadingOptions(OptionGroup):
+    """The options that say how a user graph is read."""
+
+    OPTIONS = _READING
 
     def options(self) -> "ReadOptions":
         """The options as `tempergat.data` takes them.
@@ -95,7 +112,7 @@ class Reading(dict[str, Any]):
         """
         from tempergat.data import ReadOptions
 
-        given = {name: value for name, value in self.items() if value is not None}
+        given = self.given
         del given["scale"]
         for name in _LISTS:
             if name in given:
@@ -106,8 +123,14 @@ class Reading(dict[str, Any]):
         return ReadOptions(**given)
 
 
-class Settings(dict[str, Any]):
-    """The options that change settings of a recipe; those not given are None."""
+class Settings(OptionGroup):
+    """The options that change settings of a recipe."""
+
+    OPTIONS: ClassVar[Mapping[str, Any]] = {
+        name: Annotated[setting.type | None, typer.Option(help=setting.help)]
+        for name, setting in (SETTINGS | ARGUMENTS).items()
+        if setting.help is not None
+    }
 
     def overrides(self) -> "Overrides":
         """The options as `tempergat.training` takes them.
@@ -117,57 +140,39 @@ class Settings(dict[str, Any]):
         """
         from tempergat.training import make_overrides
 
-        given = {name: value for name, value in self.items() if value is not None}
+        given = self.given
         arguments = {name: given.pop(name, None) for name in ARGUMENTS}
         return make_overrides(given, **arguments)
 
 
-def with_reading_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Adds the options to a command, which receives them as its argument `reading`."""
-    return _with_group(command, "reading", Reading, _READING)
-
-
-def with_settings_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Adds the options to a command, which receives them as its argument `settings`."""
-    options = {
-        name: Annotated[setting.type | None, typer.Option(help=setting.help)]
-        for name, setting in (SETTINGS | ARGUMENTS).items()
-        if setting.help is not None
-    }
-    return _with_group(command, "settings", Settings, options)
-
-
-def _with_group(
-    command: Callable[..., None],
-    argument: str,
-    group: Callable[..., Any],
-    annotations: Mapping[str, Any],
-) -> Callable[..., None]:
-    """A command whose argument `argument` is made of several options by `group`."""
-    signature = inspect.signature(command, eval_str=True)
-    options = [
-        Parameter(
-            name,
-            Parameter.KEYWORD_ONLY,
-            default=_FLAGS.get(name),
-            annotation=annotation,
-        )
-        for name, annotation in annotations.items()
-    ]
+def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """A command that has the options of a group for each argument that is a group."""
+    groups: dict[str, type[OptionGroup]] = {}
+    parameters = []
+    for name, parameter in inspect.signature(command, eval_str=True).parameters.items():
+        kind = parameter.annotation
+        if isinstance(kind, type) and issubclass(kind, OptionGroup):
+            groups[name] = kind
+            parameters += [
+                Parameter(
+                    option,
+                    Parameter.KEYWORD_ONLY,
+                    default=_FLAGS.get(option),
+                    annotation=annotation,
+                )
+                for option, annotation in kind.OPTIONS.items()
+            ]
+        else:
+            parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
 
     @wraps(command)
     def wrapped(**arguments: Any) -> None:
-        given = {option.name: arguments.pop(option.name) for option in options}
-        command(**arguments, **{argument: group(**given)})
+        for name, group in groups.items():
+            options = {option: arguments.pop(option) for option in group.OPTIONS}
+            arguments[name] = group(options)
+        command(**arguments)
 
-    parameters = [
-        each.replace(kind=Parameter.KEYWORD_ONLY)
-        for parameter in signature.parameters.values()
-        for each in (options if parameter.name == argument else (parameter,))
-    ]
     # Typer reads the signature and the annotations.
-    wrapped.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=parameters
-    )
+    wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     wrapped.__annotations__ = {each.name: each.annotation for each in parameters}
     return wrapped

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from tempergat.cli.ui.output import echo, print_json
 from tempergat.cli.ui.signals import resume_command
-from tempergat.cli.ui.tables import layout, output_console, print_table
+from tempergat.cli.ui.tables import SafeConsole, layout, print_table
 from tempergat.comparison import (
     Comparison,
     Comparisons,
@@ -170,7 +170,7 @@ def print_comparison(
         said: Notes that a terminal shows already.
     """
     answer = comparison.verdict if with_answer else None
-    print_table(output_console(), comparison.text_table, answer, said)
+    print_table(SafeConsole(), comparison.text_table, answer, said)
     if not comparison.files:
         return
     *written, _, picture, report = comparison.files
@@ -196,7 +196,7 @@ def print_result(
         echo(str(result))
     elif isinstance(result, Comparisons):
         echo("")
-        print_table(output_console(), result.summary, result.verdict)
+        print_table(SafeConsole(), result.summary, result.verdict)
         if result.files:
             *others, report = result.files
             echo(f"report   {report}")

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tempergat.cli.options.groups import Reading
+from tempergat.cli.options.groups import ReadingOptions
 from tempergat.cli.options.shared import parse_split
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def load_graph(
     split: str | None,
     split_seed: int | None,
     console: "Console | None",
-    reading: Reading,
+    reading: ReadingOptions,
 ) -> "Dataset":
     """Load the graph a command names.
 
@@ -69,10 +69,10 @@ def refuse_unknown_name(name: str) -> None:
 
 def print_notes(graph: "Dataset") -> None:
     """Print the notes on how a graph was read to standard error."""
-    from tempergat.cli.ui.tables import error_console
+    from tempergat.cli.ui.tables import SafeConsole
 
     for note in graph.notes:
-        error_console().print(f"note: {note}", soft_wrap=True)
+        SafeConsole(stderr=True).print(f"note: {note}", soft_wrap=True)
 
 
 @contextmanager

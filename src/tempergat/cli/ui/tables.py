@@ -18,18 +18,20 @@ _STYLES = {"better": "green", "worse": "red", "best": "bold", "second": "underli
 _WIDTH_OF_A_FILE = 200
 
 
-def output_console() -> Console:
-    """Standard output; wide where it is not a terminal."""
-    return _console(sys.stdout.isatty(), stderr=False)
+class SafeConsole(Console):
+    """A console that shows control characters in texts instead of sending them.
 
+    It is wide where it is not a terminal.
 
-def error_console() -> Console:
-    """Standard error, where progress goes."""
-    return _console(sys.stderr.isatty(), stderr=True)
+    Args:
+        stderr: Whether it is standard error, where progress goes, and not standard
+            output.
+    """
 
-
-class _SafeConsole(Console):
-    """A console that shows control characters in texts instead of sending them."""
+    def __init__(self, *, stderr: bool = False) -> None:
+        stream = sys.stderr if stderr else sys.stdout
+        width = None if stream.isatty() else _WIDTH_OF_A_FILE
+        super().__init__(stderr=stderr, width=width, highlight=False, markup=False)
 
     def print(self, *objects: Any, **options: Any) -> None:
         shown = (
@@ -37,15 +39,6 @@ class _SafeConsole(Console):
             for item in objects
         )
         super().print(*shown, **options)
-
-
-def _console(is_terminal: bool, stderr: bool) -> Console:
-    return _SafeConsole(
-        stderr=stderr,
-        width=None if is_terminal else _WIDTH_OF_A_FILE,
-        highlight=False,
-        markup=False,
-    )
 
 
 def print_table(
@@ -92,30 +85,17 @@ def layout(
     columns, *rows = ([printable(cell) for cell in line] for line in (columns, *rows))
     shown = _fitting(columns, rows, width)
     heading, *cells = aligned([[line[i] for i in shown] for line in (columns, *rows)])
-    laid_out = Text(no_wrap=True, overflow="crop")
-    _append_line(laid_out, [Text(cell) for cell in heading])
-    laid_out.append("─" * len(_GAP.join(heading)) + "\n", style="dim")
+    laid_out = Text(_GAP.join(heading).rstrip() + "\n", no_wrap=True, overflow="crop")
+    laid_out.append("─" * len(_GAP.join(heading)), style="dim")
     for row, line in enumerate(cells):
-        looks = [marks.get((row, column), "") for column in shown]
-        _append_line(laid_out, list(map(_cell, line, looks)))
-    laid_out.right_crop(1)
+        start = len(laid_out) + 1
+        laid_out.append("\n" + _GAP.join(line).rstrip())
+        for column, words in zip(shown, line, strict=True):
+            style = _STYLES.get(marks.get((row, column)) or words.strip(), "")
+            before = len(words) - len(words.lstrip())
+            laid_out.stylize(style, start + before, start + len(words.rstrip()))
+            start += len(words) + len(_GAP)
     return laid_out
-
-
-def _cell(words: str, mark: str) -> Text:
-    """A padded cell in the style of its mark or its words."""
-    cell = Text(words)
-    start = len(words) - len(words.lstrip())
-    style = _STYLES.get(mark or words.strip(), "")
-    cell.stylize(style, start, len(words.rstrip()))
-    return cell
-
-
-def _append_line(text: Text, cells: Sequence[Text]) -> None:
-    line = Text(_GAP).join(cells)
-    line.rstrip()
-    text.append_text(line)
-    text.append("\n")
 
 
 def _fitting(

@@ -105,7 +105,7 @@ def record(model: TrainedModel, graph: GraphInput | None = None) -> ModelRecord:
     own_edges = torch.searchsorted(sample.nodes, edges[:, sample.edges].contiguous())
 
     cpu_module, cpu = copy.deepcopy(module).cpu(), torch.device("cpu")
-    transform = row_transform(model.config, dataset.scaling.get(".x"), cpu)
+    transform = row_transform(model.config, dataset.scaling, cpu)
     features = NodeFeatures(data.x, cpu, transform)
     if reason is None:
         of_page = Data(x=features.rows(sample.nodes), edge_index=own_edges)

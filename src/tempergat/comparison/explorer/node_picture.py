@@ -16,14 +16,7 @@ from tempergat.comparison.explorer.neighbourhood import (
     ShownNode,
     neighbourhood_of,
 )
-from tempergat.comparison.html_report.svg import (
-    drawing,
-    element,
-    shortened,
-    shortened_id,
-    text,
-    title,
-)
+from tempergat.comparison.html_report.svg import Drawing, shortened, shortened_id
 
 # Fill and text of each class, after Okabe and Ito: different also to people who confuse
 # red and green, on light and on dark pages. The number of the class is written inside.
@@ -136,40 +129,41 @@ def picture_svg(view: Neighbourhood, most: int) -> str:
     """
     drawn, left = view.neighbours[:most], view.neighbours[most:]
     places = [_place(number, len(drawn)) for number in range(len(drawn))]
-    parts = [element("style", _STYLE)]
+    drawing = Drawing()
+    drawing.add("style", "", _STYLE)
     own = view.node.weight
     ring = max(0.6, _WIDEST * own) if own else 0.0
     # Edges end at the ring.
     inner = (_CENTRE_RADIUS + 3 + ring / 2) / _RING
     for other, (x, y) in zip(drawn, places, strict=True):
         x2, y2 = _MIDDLE + inner * (x - _MIDDLE), _TOP + inner * (y - _TOP)
+        ends = {"x1": x, "y1": y, "x2": x2, "y2": y2}
         width = max(0.6, _WIDEST * other.weight)
-        parts.append(
-            element("line", x1=x, y1=y, x2=x2, y2=y2, class_="edge", stroke_width=width)
-        )
+        drawing.add("line", **ends, class_="edge", stroke_width=width)
     if own:
         size = _CENTRE_RADIUS + 3 + ring / 2
         place = {"cx": _MIDDLE, "cy": _TOP, "r": size}
-        parts.append(element("circle", "", **place, class_="own", stroke_width=ring))
+        drawing.add("circle", **place, class_="own", stroke_width=ring)
     for other, (x, y) in zip(drawn, places, strict=True):
-        parts += _circle(other, view, x, y, _RADIUS)
-        parts += _label(other, x, y)
-    parts += _circle(view.node, view, _MIDDLE, _TOP, _CENTRE_RADIUS)
+        _draw_node(drawing, other, view, x, y, _RADIUS)
+        _draw_label(drawing, other, x, y)
+    _draw_node(drawing, view.node, view, _MIDDLE, _TOP, _CENTRE_RADIUS)
     words = [f"node {view.node.name}", view.layer]
     if own:
         words.append(f"attention weight {own:.2f} to itself")
-    parts.append(text(20.0, 22.0, shortened(", ".join(words), 84)))
-    parts.append(text(20.0, 42.0, shortened(_verdict(view), 84), class_="soft"))
+    drawing.text(20.0, 22.0, shortened(", ".join(words), 84))
+    drawing.text(20.0, 42.0, shortened(_verdict(view), 84), class_="soft")
     bottom = _TOP + _RING + 60
     if left:
         rest = sum(other.weight for other in left)
         note = f"{len(left)} more neighbours, {rest:.2f} in all, are not drawn"
-        parts.append(text(20.0, bottom, note, class_="soft"))
+        drawing.text(20.0, bottom, note, class_="soft")
         bottom += 26
-    legend, height = _legend(view, bottom)
-    content = element("g", "".join([*parts, *legend]), class_="tempergat")
+    height = _draw_legend(drawing, view, bottom)
+    picture = Drawing()
+    picture.add("g", "", "".join(drawing.parts), class_="tempergat")
     name = f"Node {view.node.name} and its neighbours. {_verdict(view)}"
-    return drawing(_WIDTH, height, name, [content])
+    return picture.svg(_WIDTH, height, name)
 
 
 def _place(number: int, count: int) -> tuple[float, float]:
@@ -178,27 +172,32 @@ def _place(number: int, count: int) -> tuple[float, float]:
     return _MIDDLE + _RING * math.cos(angle), _TOP + _RING * math.sin(angle)
 
 
-def _circle(
-    one: ShownNode, view: Neighbourhood, x: float, y: float, radius: float
-) -> list[str]:
+def _draw_node(
+    drawing: Drawing,
+    one: ShownNode,
+    view: Neighbourhood,
+    x: float,
+    y: float,
+    radius: float,
+) -> None:
     words = _class_words(one, view)
     said = f"node {one.name}: {words}, attention weight {one.weight:.3f}"
-    parts = _disc(one.label, x, y, radius, title(said))
+    _draw_disc(drawing, one.label, x, y, radius, said)
     if one.is_right is False:
         arm = 4.5
         a, b = x + radius * 0.8, y - radius * 0.8
         for dx in (arm, -arm):
-            parts.append(
-                element(
-                    "line", x1=a - dx, y1=b - arm, x2=a + dx, y2=b + arm, class_="wrong"
-                )
-            )
-    return parts
+            drawing.line(a - dx, b - arm, a + dx, b + arm, "wrong")
 
 
-def _disc(
-    label: int | None, x: float, y: float, radius: float, content: str = ""
-) -> list[str]:
+def _draw_disc(
+    drawing: Drawing,
+    label: int | None,
+    x: float,
+    y: float,
+    radius: float,
+    words: str = "",
+) -> None:
     """The sign of a class; None for one that is not known."""
     if label is None:
         sign, ink, look = "?", _UNKNOWN_INK, {"class_": "unknown"}
@@ -206,20 +205,18 @@ def _disc(
         fill, ink = COLOURS[label % len(COLOURS)]
         sign, look = str(label), {"fill": fill}
     style = f"fill:{ink};font-weight:600;pointer-events:none"
-    return [
-        element("circle", content, cx=x, cy=y, r=radius, **look),
-        text(x, y + 4.5, sign, text_anchor="middle", style=style),
-    ]
+    drawing.add("circle", words, cx=x, cy=y, r=radius, **look)
+    drawing.text(x, y + 4.5, sign, text_anchor="middle", style=style)
 
 
-def _label(one: ShownNode, x: float, y: float) -> list[str]:
+def _draw_label(drawing: Drawing, one: ShownNode, x: float, y: float) -> None:
     """Name and attention, on the outer side of the circle."""
     dx, dy = (x - _MIDDLE) / _RING, (y - _TOP) / _RING
     anchor = "middle" if abs(dx) < 0.25 else "start" if dx > 0 else "end"
     at = (x + dx * (_RADIUS + 10), y + dy * (_RADIUS + 12) + 4.5)
     weight = f"{one.weight:.2f}" if one.weight >= 0.095 else f"{one.weight:.3f}"
     words = f"{shortened_id(one.name, 12)} · {weight}"
-    return [text(*at, words, text_anchor=anchor)]
+    drawing.text(*at, words, text_anchor=anchor)
 
 
 def _class_words(one: ShownNode, view: Neighbourhood) -> str:
@@ -237,27 +234,27 @@ def _verdict(view: Neighbourhood) -> str:
     return words[0].upper() + words[1:]
 
 
-def _legend(view: Neighbourhood, top: float) -> tuple[list[str], float]:
+def _draw_legend(drawing: Drawing, view: Neighbourhood, top: float) -> float:
+    """Draw the legend; returns where the picture ends."""
     labels = {one.label for one in (view.node, *view.neighbours)}
     shown: list[int | None] = [*sorted(label for label in labels if label is not None)]
     if None in labels:
         shown.append(None)
     per_row = int((_WIDTH - 40) // _LEGEND_COLUMN)
-    parts = []
     for number, place in enumerate(shown):
         x = 32 + (number % per_row) * _LEGEND_COLUMN
         y = top + (number // per_row) * _LEGEND_ROW
-        parts += _disc(place, x, y, 9)
+        _draw_disc(drawing, place, x, y, 9)
         named = "class not known"
         if place is not None:
             word = view.class_name(place)
             named = word if word != str(place) else f"class {word}"
-        parts.append(text(x + 16, y + 4, shortened(named, 22)))
+        drawing.text(x + 16, y + 4, shortened(named, 22))
     rows = -(-len(shown) // per_row)
     y = top + rows * _LEGEND_ROW
     note = (
         "Width: attention weight. Ring: attention weight to itself. "
         "Cross: classified wrongly."
     )
-    parts.append(text(20.0, y + 4, note, class_="soft"))
-    return parts, y + 20
+    drawing.text(20.0, y + 4, note, class_="soft")
+    return y + 20

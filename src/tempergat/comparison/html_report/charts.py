@@ -63,45 +63,44 @@ def strips_chart(
     scale = svg.Scale(low, high, left, width - _STRIP_RIGHT)
     metric = METRIC_NAMES[result.metric]
     ticks = svg.ticks(low, high, 7 if is_wide else 4)
-    parts = svg.x_axis(scale, bottom, _STRIP_TOP, ticks, f"test {metric} (%)")
+    drawing = svg.Drawing()
+    drawing.x_axis(scale, bottom, _STRIP_TOP, ticks, f"test {metric} (%)")
     means = {row.method: row.summary.mean for row in rows}
     if baseline is not None and means.get(baseline) is not None:
         x = scale(means[baseline] or 0.0)
-        parts.append(svg.line(x, _STRIP_TOP, x, bottom, "reference"))
+        drawing.line(x, _STRIP_TOP, x, bottom, "reference")
     for number, row in enumerate(rows):
         top = _STRIP_TOP + height * number
         y = top + height - _STRIP_ROW / 2
-        parts.append(
-            svg.method_name(left - 12, y + 4, row.method)
-            if is_wide
-            else svg.text(left, top + 11, row.method, class_="name")
-        )
-        parts += _strip(row, result, scale, y)
-    name = f"Test {metric} of every run by method"
-    return svg.drawing(width, bottom + 48, name, parts)
+        if is_wide:
+            drawing.method_name(left - 12, y + 4, row.method)
+        else:
+            drawing.text(left, top + 11, row.method, class_="name")
+        _draw_strip(drawing, row, result, scale, y)
+    return drawing.svg(width, bottom + 48, f"Test {metric} of every run by method")
 
 
-def _strip(
-    row: MethodResult, result: DatasetResult, scale: svg.Scale, y: float
-) -> list[str]:
+def _draw_strip(
+    drawing: svg.Drawing,
+    row: MethodResult,
+    result: DatasetResult,
+    scale: svg.Scale,
+    y: float,
+) -> None:
     colour = svg.colour_of(row.method, result.methods)
-    parts = []
     for place, (seed, score) in enumerate(row.scores.items()):
-        words = svg.title(f"{row.method}, seed {seed}: {percent(score)}")
-        height = y + _HEIGHTS[place % len(_HEIGHTS)]
-        look = f"dot {colour}"
-        parts.append(
-            svg.element("circle", words, cx=scale(score), cy=height, r=3.0, class_=look)
-        )
+        words = f"{row.method}, seed {seed}: {percent(score)}"
+        dot = {"cx": scale(score), "cy": y + _HEIGHTS[place % len(_HEIGHTS)], "r": 3.0}
+        drawing.add("circle", words, **dot, class_=f"dot {colour}")
     mean = row.summary.mean or 0.0
     words = f"{row.method}: mean {percent(mean)}"
     interval = shown_interval(row.summary, result.splits)
     if interval is not None:
         low, high = (scale(end) for end in interval)
-        parts.append(svg.line(low, y, high, y, f"interval {colour}"))
+        drawing.line(low, y, high, y, f"interval {colour}")
         words += f", 95 % interval {interval_text(row.summary, result.splits)}"
-    parts.append(svg.mark(row.method, scale(mean), y, colour, words))
-    return [*parts, svg.text(scale.end + 12, y + 4, percent(mean), class_="value")]
+    drawing.mark(row.method, scale(mean), y, colour, words)
+    drawing.text(scale.end + 12, y + 4, percent(mean), class_="value")
 
 
 def cost_chart(
@@ -139,24 +138,23 @@ def cost_chart(
     places, numbers = map(math.log10, ticks), list(map(svg.number_text, ticks))
     metric = METRIC_NAMES[result.metric]
     label = f"test {metric} (%)"
-    parts = [
-        *svg.x_axis(x, _COST_BOTTOM, _COST_TOP, list(places), axis, numbers),
-        *svg.y_axis(y, _COST_LEFT, x.end, svg.ticks(low, high), label),
-    ]
+    drawing = svg.Drawing()
+    drawing.x_axis(x, _COST_BOTTOM, _COST_TOP, list(places), axis, numbers)
+    drawing.y_axis(y, _COST_LEFT, x.end, svg.ticks(low, high), label)
     marks = {}
     for row, mean, value in shown:
         marks[row.method] = (x(math.log10(value)), y(mean))
         score = mean_and_std(mean, row.summary.std)
         words = f"{row.method}: {score}, {value:,.3g} {axis}"
         colour = svg.colour_of(row.method, result.methods)
-        parts.append(svg.mark(row.method, *marks[row.method], colour, words))
+        drawing.mark(row.method, *marks[row.method], colour, words)
+    _draw_names(drawing, marks)
     name = f"Test {metric} against {axis} by method"
-    return svg.drawing(width, _COST_HEIGHT, name, [*parts, *_names_beside(marks)])
+    return drawing.svg(width, _COST_HEIGHT, name)
 
 
-def _names_beside(marks: Mapping[str, tuple[float, float]]) -> list[str]:
+def _draw_names(drawing: svg.Drawing, marks: Mapping[str, tuple[float, float]]) -> None:
     """Names beside the marks, moved down where they would cover a mark or a name."""
-    parts = []
     taken = [(x - 7, x + 7, y - 7, y + 7) for x, y in marks.values()]
     for method, (x, y) in sorted(marks.items(), key=lambda mark: mark[1][1]):
         left, right = x + 11, x + 11 + _LETTER * len(method)
@@ -170,8 +168,7 @@ def _names_beside(marks: Mapping[str, tuple[float, float]]) -> list[str]:
         ):
             top, bottom = top + 1, bottom + 1
         taken.append((left, right, top, bottom))
-        parts.append(svg.text(left, bottom - 2, method, class_="name"))
-    return parts
+        drawing.text(left, bottom - 2, method, class_="name")
 
 
 def gates_chart(runs: Sequence[Run], methods: tuple[str, ...]) -> str | None:
@@ -191,41 +188,39 @@ def gates_chart(runs: Sequence[Run], methods: tuple[str, ...]) -> str | None:
     rows = [method for method in methods if method in counts]
     if not rows:
         return None
-    parts = []
+    drawing = svg.Drawing()
     for row, method in enumerate(rows):
         top = _GATE_TOP + row * _GATE_ROW
-        parts.append(svg.method_name(_GATE_LEFT - 14, top + _GATE_HEIGHT / 2, method))
+        drawing.method_name(_GATE_LEFT - 14, top + _GATE_HEIGHT / 2, method)
         colour = svg.colour_of(method, methods)
         layers = np.array(counts[method], dtype=float).sum(0)
         for layer, columns in enumerate(layers):
             left = _GATE_LEFT + layer * _GATE_COLUMN
             if row == 0:
-                words = f"layer {layer + 1}"
-                parts.append(svg.text(left, 16, words, class_="name strong"))
-            parts += _histogram(columns / columns.sum(), left, top, colour)
+                drawing.text(left, 16, f"layer {layer + 1}", class_="name strong")
+            _draw_histogram(drawing, columns / columns.sum(), left, top, colour)
     most_layers = max(len(counts[method][0]) for method in rows)
     width = _GATE_LEFT + most_layers * _GATE_COLUMN
     height = _GATE_TOP + len(rows) * _GATE_ROW
-    return svg.drawing(width, height, "Histograms of gates by method and layer", parts)
+    return drawing.svg(width, height, "Histograms of gates by method and layer")
 
 
-def _histogram(shares: np.ndarray, left: float, top: float, colour: str) -> list[str]:
+def _draw_histogram(
+    drawing: svg.Drawing, shares: np.ndarray, left: float, top: float, colour: str
+) -> None:
     bottom = top + _GATE_HEIGHT
     x = svg.Scale(0.0, 1.0, left, left + _GATE_WIDTH)
     y = svg.Scale(0.0, float(shares.max()), bottom, top)
-    parts = svg.x_axis(x, bottom, bottom, [0.0, 0.5, 1.0])
-    parts.append(svg.line(left, bottom, left + _GATE_WIDTH, bottom, "grid"))
+    drawing.x_axis(x, bottom, bottom, [0.0, 0.5, 1.0])
+    drawing.line(left, bottom, left + _GATE_WIDTH, bottom, "grid")
     width = _GATE_WIDTH / len(shares)
     for place, share in enumerate(shares.tolist()):
         low, high = place / len(shares), (place + 1) / len(shares)
         words = f"{100 * share:.1f} % of gates from {low:g} to {high:g}"
-        parts.append(
-            svg.element(
-                "rect", svg.title(words), x=left + place * width + 0.5, y=y(share),
-                width=width - 1, height=bottom - y(share), class_=f"bar {colour}",
-            )
+        drawing.add(
+            "rect", words, x=left + place * width + 0.5, y=y(share),
+            width=width - 1, height=bottom - y(share), class_=f"bar {colour}",
         )  # fmt: skip
-    return parts
 
 
 def ranks_chart(table: RankTable, width: float = svg.WIDE) -> str:
@@ -242,23 +237,23 @@ def ranks_chart(table: RankTable, width: float = svg.WIDE) -> str:
     side = _RANK_SIDE if is_wide else _NARROW_RANK_SIDE
     x = svg.Scale(1.0, float(max(len(methods), 2)), side, width - side)
     axis = _RANK_AXIS
-    parts = [svg.line(x.start, axis, x.end, axis, "axis")]
+    drawing = svg.Drawing()
+    drawing.line(x.start, axis, x.end, axis, "axis")
     for tick in range(1, len(methods) + 1, math.ceil(16 / (x(2.0) - x(1.0)))):
-        parts.append(svg.line(x(tick), axis - 5, x(tick), axis, "axis"))
-        parts.append(svg.text(x(tick), axis - 10, str(tick), class_="tick middle"))
+        drawing.line(x(tick), axis - 5, x(tick), axis, "axis")
+        drawing.text(x(tick), axis - 10, str(tick), class_="tick middle")
     reach = min(x.end, x.start + (x(1.0 + table.critical_difference) - x(1.0)))
     words = f"critical difference {table.critical_difference:.2f}"
     bar = 12 if is_wide else 20
-    parts.append(svg.line(x.start, bar, reach, bar, "interval c0"))
-    parts.append(
-        svg.text(reach + 8, 16, words, class_="tick")
-        if is_wide
-        else svg.text(width / 2, 11, words, class_="tick middle")
-    )
+    drawing.line(x.start, bar, reach, bar, "interval c0")
+    if is_wide:
+        drawing.text(reach + 8, 16, words, class_="tick")
+    else:
+        drawing.text(width / 2, 11, words, class_="tick middle")
     groups = indistinct_groups(table)
     for number, (first, last) in enumerate(groups):
         y = _GROUPS_TOP - 8 + number * _GROUP_ROW
-        parts.append(svg.line(x(first) - 4, y, x(last) + 4, y, "group"))
+        drawing.line(x(first) - 4, y, x(last) + 4, y, "group")
     top = _GROUPS_TOP + len(groups) * _GROUP_ROW + 6
     half = (len(methods) + 1) // 2
     for number, (method, rank) in enumerate(table.average.items()):
@@ -267,13 +262,11 @@ def ranks_chart(table: RankTable, width: float = svg.WIDE) -> str:
         end = x.start - 14 if is_left else x.end + 14
         path = svg.path_of([(x(rank), axis), (x(rank), y), (end, y)])
         colour = svg.colour_of(method, methods)
-        look = f"mark {colour}"
-        parts += [
-            svg.element("path", d=path, class_=f"thin {colour}"),
-            svg.element("circle", cx=x(rank), cy=axis, r=4.0, class_=look),
-            svg.text(end - 6, y + 4, f"{method} {rank:.2f}", class_="name end")
-            if is_left
-            else svg.text(end + 6, y + 4, f"{rank:.2f} {method}", class_="name"),
-        ]
+        drawing.add("path", d=path, class_=f"thin {colour}")
+        drawing.add("circle", cx=x(rank), cy=axis, r=4.0, class_=f"mark {colour}")
+        if is_left:
+            drawing.text(end - 6, y + 4, f"{method} {rank:.2f}", class_="name end")
+        else:
+            drawing.text(end + 6, y + 4, f"{rank:.2f} {method}", class_="name")
     name = "Average ranks with critical difference"
-    return svg.drawing(width, top + half * _RANK_ROW, name, parts)
+    return drawing.svg(width, top + half * _RANK_ROW, name)

@@ -39,24 +39,21 @@ def confusion_chart(
     is_slanted = max(len(class_names[number]) for number in shown) * _LETTER > size
     top = _SLANTED_TOP if is_slanted else _TOP
     side = len(shown) * size
-    parts = [
-        svg.text(_LEFT, 16, "predicted class", class_="label"),
-        svg.text(0, top - 8, "true class", class_="label"),
-        svg.element(
-            "rect", x=_LEFT, y=top, width=side, height=side,
-            class_="heat", fill_opacity=0.05,
-        ),
-    ]  # fmt: skip
+    drawing = svg.Drawing()
+    drawing.text(_LEFT, 16, "predicted class", class_="label")
+    drawing.text(0, top - 8, "true class", class_="label")
+    square = {"x": _LEFT, "y": top, "width": side, "height": side}
+    drawing.add("rect", **square, class_="heat", fill_opacity=0.05)
     for row, true in enumerate(shown):
         name = svg.shortened(class_names[true], _LONGEST_NAME)
         y = top + row * size
-        parts.append(svg.text(_LEFT - 8, y + size / 2 + 4, name, class_="tick end"))
+        drawing.text(_LEFT - 8, y + size / 2 + 4, name, class_="tick end")
         x = _LEFT + (row + 0.5) * size
         look = {"class_": "tick middle"}
         if is_slanted:
             turned = f"rotate(-35 {x:.1f} {top - 8:.1f})"
             look = {"class_": "tick", "transform": turned}
-        parts.append(svg.text(x, top - 8, name, **look))
+        drawing.text(x, top - 8, name, **look)
         for column, predicted in enumerate(shown):
             count = counts[true][predicted]
             if not count:
@@ -66,24 +63,20 @@ def confusion_chart(
                 f"{class_names[true]} predicted as {class_names[predicted]}: "
                 f"{count:,} of {totals[true]:,} ({100 * share:.1f} %)"
             )
-            parts.append(_share_cell(_LEFT + column * size, y, size, share, words))
+            x = _LEFT + column * size
+            drawing.add(
+                "rect", words,
+                x=x + 0.5, y=y + 0.5, width=size - 1, height=size - 1, rx=2,
+                class_="heat", fill_opacity=0.04 + 0.9 * share,
+            )  # fmt: skip
+            if size >= _CELL_WITH_NUMBER and share >= 0.005:
+                dark = " on-heat" if share > 0.5 else ""
+                drawing.text(
+                    x + size / 2, y + size / 2 + 4, f"{100 * share:.0f}",
+                    class_=f"cell middle{dark}", pointer_events="none",
+                )  # fmt: skip
     name = f"Confusion matrix of {method}"
-    return svg.drawing(_LEFT + side + 70, top + side + 12, name, parts)
-
-
-def _share_cell(x: float, y: float, size: float, share: float, words: str) -> str:
-    square = svg.element(
-        "rect", svg.title(words),
-        x=x + 0.5, y=y + 0.5, width=size - 1, height=size - 1, rx=2,
-        class_="heat", fill_opacity=0.04 + 0.9 * share,
-    )  # fmt: skip
-    if size < _CELL_WITH_NUMBER or share < 0.005:
-        return square
-    dark = " on-heat" if share > 0.5 else ""
-    return square + svg.text(
-        x + size / 2, y + size / 2 + 4, f"{100 * share:.0f}",
-        class_=f"cell middle{dark}", pointer_events="none",
-    )  # fmt: skip
+    return drawing.svg(_LEFT + side + 70, top + side + 12, name)
 
 
 def differences_chart(results: Mapping[str, DatasetResult]) -> str | None:
@@ -95,40 +88,42 @@ def differences_chart(results: Mapping[str, DatasetResult]) -> str | None:
     Args:
         results: The result of each graph, by the name to show.
     """
-    compared = [
-        {row.method: row.comparison for row in result.results if row.comparison}
-        for result in results.values()
-    ]
+    compared = [result.against_baseline for result in results.values()]
     methods = list(dict.fromkeys(method for column in compared for method in column))
     if not methods:
         return None
     pairs = [pair for column in compared for pair in column.values()]
     largest = max(abs(pair.difference or 0.0) for pair in pairs)
-    parts = []
+    drawing = svg.Drawing()
     for column, name in enumerate(results):
         x = _MAP_LEFT + (column + 0.5) * _MAP_CELL_WIDTH
         words = svg.shortened(name, _LONGEST_NAME)
-        parts.append(svg.text(x, _MAP_TOP - 10, words, class_="name middle"))
+        drawing.text(x, _MAP_TOP - 10, words, class_="name middle")
     for row, method in enumerate(methods):
         y = _MAP_TOP + row * _MAP_CELL_HEIGHT
-        parts.append(svg.method_name(_MAP_LEFT - 12, y + 21, method))
+        drawing.method_name(_MAP_LEFT - 12, y + 21, method)
         for column, result in enumerate(results.values()):
             if method in compared[column]:
                 x = _MAP_LEFT + column * _MAP_CELL_WIDTH
                 pair = compared[column][method]
-                parts.append(_difference_cell(x, y, result.dataset, pair, largest))
+                _draw_difference(drawing, x, y, result.dataset, pair, largest)
     width = _MAP_LEFT + len(results) * _MAP_CELL_WIDTH + 6
     height = _MAP_TOP + len(methods) * _MAP_CELL_HEIGHT + 6
     name = "Difference to the baseline by method and graph"
-    return svg.drawing(width, height, name, parts)
+    return drawing.svg(width, height, name)
 
 
-def _difference_cell(
-    x: float, y: float, graph: str, pair: PairedComparison, largest: float
-) -> str:
+def _draw_difference(
+    drawing: svg.Drawing,
+    x: float,
+    y: float,
+    graph: str,
+    pair: PairedComparison,
+    largest: float,
+) -> None:
     difference = pair.difference
     if difference is None:
-        return ""
+        return
     star, weight = "", ""
     if pair.verdict in ("better", "worse"):
         star, weight = " *", " strong"
@@ -137,13 +132,13 @@ def _difference_cell(
         f"{pair.baseline}, p {p_value(pair.t_p_holm)}, {pair.verdict}"
     )
     strength = abs(difference) / largest if largest else 0.0
-    square = svg.element(
-        "rect", svg.title(words),
+    drawing.add(
+        "rect", words,
         x=x + 1.0, y=y + 1.0, width=_MAP_CELL_WIDTH - 2, height=_MAP_CELL_HEIGHT - 2,
         rx=3, class_="gain" if difference > 0 else "loss",
         fill_opacity=0.05 + 0.6 * strength,
     )  # fmt: skip
-    return square + svg.text(
+    drawing.text(
         x + _MAP_CELL_WIDTH / 2, y + 21, signed(difference) + star,
         class_=f"value middle{weight}", pointer_events="none",
     )  # fmt: skip

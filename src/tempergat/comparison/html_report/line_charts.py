@@ -55,6 +55,14 @@ class Line:
     low: Sequence[float]
     high: Sequence[float]
 
+    @property
+    def look(self) -> dict[str, str]:
+        """The attributes of a path in its colour and its dashes."""
+        return {
+            "class_": f"line {self.colour}",
+            "stroke_dasharray": self.dash or "none",
+        }
+
 
 def curves_chart(
     runs: Sequence[Run],
@@ -231,43 +239,42 @@ def _panels_chart(
     most, panel, tall = size
     columns = 2 if len(panels) == 4 and most == 3 else min(len(panels), most)
     rows = -(-len(panels) // columns)
-    parts = []
+    drawing = svg.Drawing()
     for number, (title, lines) in enumerate(panels.items()):
         x = _LEFT + (number % columns) * (panel + _GAP)
         y = _TOP + (number // columns) * (tall + _BELOW + _TOP)
         scale = svg.Scale(low, high, y + tall, y)
-        parts += _panel(title, lines, (x, x + panel), scale, label)
+        _draw_panel(drawing, title, lines, (x, x + panel), scale, label)
     below = rows * (_TOP + tall + _BELOW) + 14
     width = _LEFT + columns * panel + (columns - 1) * _GAP + 18
     # A panel's title is the name of its only method.
     named = {line.name: line for line in every if line.name not in panels}
-    legend, height = _legend(named, below, width) if named else ([], 0.0)
-    return svg.drawing(width, below + height, name, [*parts, *legend])
+    height = _draw_legend(drawing, named, below, width) if named else 0.0
+    return drawing.svg(width, below + height, name)
 
 
-def _panel(
+def _draw_panel(
+    drawing: svg.Drawing,
     title: str,
     lines: Sequence[Line],
     ends: tuple[float, float],
     y: svg.Scale,
     label: str,
-) -> list[str]:
+) -> None:
     epochs = [epoch for line in lines for epoch in line.epochs]
     x = svg.Scale(min(epochs), max(epochs), *ends)
     count = 4 if x.end - x.start > 200 else 3
     whole = [tick for tick in svg.ticks(x.low, x.high, count) if tick == round(tick)]
-    parts = [
-        svg.text(x.start, y.end - 26, title, class_="name strong"),
-        *svg.x_axis(x, y.start, y.end, whole, "epoch"),
-        *svg.y_axis(y, x.start, x.end, svg.ticks(y.low, y.high, 4), label),
-    ]
+    drawing.text(x.start, y.end - 26, title, class_="name strong")
+    drawing.x_axis(x, y.start, y.end, whole, "epoch")
+    drawing.y_axis(y, x.start, x.end, svg.ticks(y.low, y.high, 4), label)
     for line in lines:
         upper, lower = (
             [(x(at), y(max(v, y.low))) for at, v in zip(line.epochs, edge, strict=True)]
             for edge in (line.high, line.low)
         )
         outline = svg.path_of([*upper, *reversed(lower)]) + "Z"
-        parts.append(svg.element("path", d=outline, class_=f"band {line.colour}"))
+        drawing.add("path", d=outline, class_=f"band {line.colour}")
     for line in lines:
         points = list(zip(line.epochs, line.mean, strict=True))
         drawn = "".join(
@@ -275,8 +282,7 @@ def _panel(
             for piece in _pieces_above(points, y.low)
         )
         words = f"{line.name}: {line.mean[-1]:.3g} at the end"
-        parts.append(_stroke(line, drawn, svg.title(words)))
-    return parts
+        drawing.add("path", words, d=drawn, **line.look)
 
 
 def _pieces_above(
@@ -296,24 +302,15 @@ def _pieces_above(
         yield piece
 
 
-def _stroke(line: Line, path: str, content: str = "") -> str:
-    """A path in the colour and the dashes of a line."""
-    dash = line.dash or "none"
-    return svg.element(
-        "path", content, d=path, class_=f"line {line.colour}", stroke_dasharray=dash
-    )
-
-
-def _legend(
-    lines: Mapping[str, Line], top: float, width: float
-) -> tuple[list[str], float]:
-    """The legend's elements and its height."""
+def _draw_legend(
+    drawing: svg.Drawing, lines: Mapping[str, Line], top: float, width: float
+) -> float:
+    """Draw the legend; returns its height."""
     column = max(_LEGEND_COLUMN, _SAMPLE + _LETTER * max(map(len, lines)))
     per_row = max(1, int((width - _LEFT) // column))
-    parts = []
     for number, line in enumerate(lines.values()):
         x = _LEFT + (number % per_row) * column
         y = top + (number // per_row) * _LEGEND_ROW
-        parts.append(_stroke(line, svg.path_of([(x, y), (x + 30, y)])))
-        parts.append(svg.text(x + 38, y + 4, line.name, class_="name"))
-    return parts, -(-len(lines) // per_row) * _LEGEND_ROW
+        drawing.add("path", d=svg.path_of([(x, y), (x + 30, y)]), **line.look)
+        drawing.text(x + 38, y + 4, line.name, class_="name")
+    return -(-len(lines) // per_row) * _LEGEND_ROW

@@ -1,12 +1,13 @@
 """The report of comparisons: one HTML file that needs nothing else."""
 
-import html
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tempergat.base import UserError
+from tempergat.comparison.html_report import svg
 from tempergat.comparison.html_report.charts import (
     COSTS,
     cost_chart,
@@ -24,17 +25,8 @@ from tempergat.comparison.html_report.line_charts import (
     curves_chart,
     learned_chart,
 )
-from tempergat.comparison.html_report.page import (
-    as_sentence,
-    choice,
-    copy_buttons,
-    facts_list,
-    figure,
-    for_both_widths,
-    limits,
-    page_html,
-)
-from tempergat.comparison.html_report.tables import plain_table, score_table
+from tempergat.comparison.html_report.page import page_html, rendered
+from tempergat.comparison.html_report.tables import score_table
 from tempergat.comparison.paper import published_scores
 from tempergat.comparison.report.sentences import ONE_CLASS_MARK
 from tempergat.comparison.report.tables import shown_interval
@@ -43,6 +35,25 @@ from tempergat.comparison.results.result import METRIC_NAMES, DatasetResult
 if TYPE_CHECKING:
     from tempergat.comparison.results.comparison import Comparison
     from tempergat.comparison.results.comparisons import Comparisons
+
+
+@dataclass(frozen=True)
+class _Figure:
+    """A drawing with its title and caption, or several of which one is chosen.
+
+    Attributes:
+        title: Its heading.
+        charts: The drawings by name, as SVG; one alone has no name.
+        caption: What stands below it.
+        choice: What is chosen where there are several; empty for one.
+        first: The name of the drawing that is shown first.
+    """
+
+    title: str
+    charts: Mapping[str, str]
+    caption: str
+    choice: str = ""
+    first: str = ""
 
 
 def report_html(
@@ -57,8 +68,8 @@ def report_html(
     """
     name = comparison.result.dataset
     # The page's heading names the graph; screen readers still get every level.
-    section = _section(comparison, name, command, "graph-1", ' class="hidden"')
-    return page_html(f"Graph attention on {name}", _joined([section, after]))
+    section = _section(comparison, name, command, is_alone=True)
+    return page_html(f"Graph attention on {name}", section, after)
 
 
 def several_html(
@@ -77,53 +88,26 @@ def several_html(
     if not len(comparisons):
         raise UserError("there are no runs to report; compare methods first")
     names = comparisons.names
-    graphs = zip(names, comparisons, strict=True)
+    graphs = list(zip(names, comparisons, strict=True))
     title = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if names[3:] else "")
+    overview = rendered(
+        "html_report/overview.html",
+        verdict=comparisons.verdict,
+        has_ranks=comparisons.across.ranks is not None,
+        graphs=graphs,
+        figures=_figures_of_several(comparisons),
+        tables=comparisons.tables,
+    )
     sections = [
         # Numbered, because different names can give the same id.
-        _section(comparison, name, command, f"graph-{number}")
+        _section(comparison, name, command, number)
         for number, (name, comparison) in enumerate(graphs, start=1)
     ]
-    body = _joined([_overview(comparisons), *sections, after])
-    return page_html(f"Graph attention on {title}", body)
+    return page_html(f"Graph attention on {title}", overview, *sections, after)
 
 
-def _joined(parts: list[str]) -> str:
-    return "\n".join(part for part in parts if part)
-
-
-def _overview(comparisons: "Comparisons") -> str:
-    """What several graphs show together: ranks, and differences on each of them."""
-    links = ""
-    graphs = zip(comparisons.names, comparisons, strict=True)
-    for number, (name, one) in enumerate(graphs, start=1):
-        # The settings, where the graph's name alone does not say which section it is.
-        recipe = f" ({html.escape(one.recipe)})" if name != one.result.dataset else ""
-        links += (
-            f'<li><a href="#graph-{number}">{html.escape(name)}</a>: '
-            f"{html.escape(one.verdict)}{recipe}</li>"
-        )
-    not_covered = [
-        f"Other graphs: the methods were compared on these {len(comparisons)} only.",
-        "Other settings: the section of each graph names the recipe that was used.",
-    ]
-    if comparisons.across.ranks is not None:
-        not_covered.append(
-            "The size of differences: ranks only count which method is ahead. The "
-            "sections give the differences in points."
-        )
-    parts = [
-        '<h2 class="hidden">All graphs</h2>',
-        f'<p class="answer">{html.escape(as_sentence(comparisons.verdict))}</p>\n',
-        limits(not_covered),
-        f'<ul class="answers">{links}</ul>',
-        *_figures_of_several(comparisons),
-        *map(plain_table, (comparisons.summary, comparisons.scores)),
-    ]
-    return '<section aria-label="All graphs">' + "\n".join(parts) + "</section>"
-
-
-def _figures_of_several(comparisons: "Comparisons") -> list[str]:
+def _figures_of_several(comparisons: "Comparisons") -> list[_Figure]:
+    """Differences on each of the graphs, and average ranks."""
     figures = []
     differences = differences_chart(comparisons.across.results)
     if differences is not None:
@@ -132,7 +116,7 @@ def _figures_of_several(comparisons: "Comparisons") -> list[str]:
             "below 0.05 within a graph."
         )
         title = "Difference to the baseline on each graph"
-        figures.append(figure(title, differences, caption))
+        figures.append(_Figure(title, {"": differences}, caption))
     ranks = comparisons.across.ranks
     if ranks is not None:
         caption = (
@@ -145,147 +129,122 @@ def _figures_of_several(comparisons: "Comparisons") -> list[str]:
         if ranks.friedman_p is not None:
             caption += f" Friedman's test over all methods: p = {ranks.friedman_p:.3g}."
         title = f"Average ranks over {count} graphs"
-        figures.append(
-            figure(title, for_both_widths(partial(ranks_chart, ranks)), caption)
-        )
+        chart = _for_both_widths(partial(ranks_chart, ranks))
+        figures.append(_Figure(title, {"": chart}, caption))
     return figures
+
+
+def _for_both_widths(draw: Callable[[float], str | None]) -> str:
+    """A drawing for large pages and one for phones; empty where there is none.
+
+    Args:
+        draw: Draws it at a width.
+    """
+    wide, narrow = draw(svg.WIDE), draw(svg.NARROW)
+    if not wide:
+        return ""
+    return f'<div class="wide">{wide}</div><div class="narrow">{narrow}</div>'
 
 
 def _section(
     comparison: "Comparison",
-    graph: str,
+    name: str,
     command: str | None,
-    anchor: str,
-    heading: str = "",
+    number: int = 1,
+    *,
+    is_alone: bool = False,
 ) -> str:
     """What the report says about one graph.
 
     Args:
         comparison: The comparison on the graph.
-        graph: The graph's name in the page.
+        name: The graph's name in the page.
         command: What was typed.
-        anchor: The section's id in the page.
-        heading: Attributes of its heading.
+        number: The section's number in the page.
+        is_alone: Whether the page is about this graph alone.
     """
     result = comparison.result
-    name = html.escape(graph)
     published = {} if comparison.condition else published_scores(result)
-    copies = {
-        "LaTeX": comparison.to_latex(),
-        "Markdown": comparison.to_markdown(),
-        "CSV": comparison.to_csv(),
-    }
-    reading = {
-        subject.replace("_", " "): what for subject, what in comparison.reading.items()
-    }
-    parts = [
-        f"<h2{heading}>{name}</h2>",
-        f'<p class="answer">{html.escape(as_sentence(comparison.verdict))}</p>',
-        _limits(result, comparison.recipe),
-        _warning(result),
-        "<h3>Scores</h3>",
-        score_table(comparison, published),
-        copy_buttons(f"table of {result.dataset}", copies),
-        *_figures(comparison),
-        f"<h3>How the graph was read</h3>{facts_list(reading)}" if reading else "",
-        "<h3>How to repeat this</h3>",
-        _how_to_repeat(comparison, command),
-    ]
-    return f'<section id="{anchor}" aria-label="{name}">\n{_joined(parts)}\n</section>'
-
-
-def _limits(result: DatasetResult, recipe: str) -> str:
-    """What the answer does not cover."""
-    words = [
-        f"Other settings: one recipe was used ({recipe}), and the order of methods can "
-        "change with another."
-    ]
-    if result.splits == 1:
-        words.append(
-            "Other test nodes: all runs are scored on the same ones, and more seeds do "
-            "not show how the scores would change with others."
-        )
-    return limits(words)
-
-
-def _warning(result: DatasetResult) -> str:
-    methods = ", ".join(
-        f"{html.escape(row.method)} {ONE_CLASS_MARK} in {len(row.only_class)} of "
-        f"{row.summary.runs} runs"
-        for row in result.results
-        if row.only_class
-    )
-    if not methods:
-        return ""
-    return (
-        '<p class="warning" role="note"><strong>Only one class is predicted</strong> '
-        f"for every test node by {methods}. Class weights (<code>--class-weights "
-        "balanced</code>) or another recipe can help.</p>"
+    return rendered(
+        "html_report/section.html",
+        name=name,
+        number=number,
+        is_alone=is_alone,
+        verdict=comparison.verdict,
+        recipe=comparison.recipe,
+        one_class_mark=ONE_CLASS_MARK,
+        of_one_class=[row for row in result.results if row.only_class],
+        copies={
+            "LaTeX": comparison.to_latex(),
+            "Markdown": comparison.to_markdown(),
+            "CSV": comparison.to_csv(),
+        },
+        figures=_figures(comparison),
+        reading={k.replace("_", " "): v for k, v in comparison.reading.items()},
+        **score_table(comparison, published),
+        **_how_to_repeat(comparison, command),
     )
 
 
-def _figures(comparison: "Comparison") -> list[str]:
+def _figures(comparison: "Comparison") -> list[_Figure]:
     result, runs = comparison.result, comparison.runs
     methods, rows = result.methods, result.results
     if not any(row.scores for row in rows):
         return []
     has_bars = any(shown_interval(row.summary, result.splits) for row in rows)
     band = "Means over runs; bands are one standard deviation to each side."
-    charts = {
-        "Every run": (
-            for_both_widths(partial(strips_chart, result, comparison.baseline)),
+    curves = partial(curves_chart, runs, methods, METRIC_NAMES[result.metric])
+    costs = {c: _for_both_widths(partial(cost_chart, result, runs, c)) for c in COSTS}
+    costs = {cost: chart for cost, chart in costs.items() if chart}
+    figures = [
+        _Figure(
+            "Every run",
+            {"": _for_both_widths(partial(strips_chart, result, comparison.baseline))},
             "Each dot is a run, each shape a mean"
             f"{' with its 95 % interval' if has_bars else ''}. Circles have neither "
             "temperature nor gate, triangles a temperature, squares a gate, diamonds "
             "both.",
         ),
-        "Learning curves": (
-            for_both_widths(
-                partial(curves_chart, runs, methods, METRIC_NAMES[result.metric])
-            ),
+        _Figure(
+            "Learning curves",
+            {"": _for_both_widths(curves)},
             f"{band} The axis begins at the least value after the first tenth of the "
             "epochs.",
         ),
-        **{
-            title: (for_both_widths(partial(learned_chart, runs, methods, what)), band)
+        *(
+            _Figure(
+                title,
+                {"": _for_both_widths(partial(learned_chart, runs, methods, what))},
+                band,
+            )
             for what, (title, _) in LEARNED.items()
-        },
-        "Gates at the selected epoch": (
-            gates_chart(runs, methods),
+        ),
+        _Figure(
+            "Gates at the selected epoch",
+            {"": gates_chart(runs, methods) or ""},
             "All gates of all nodes and channels, from closed (0) to open (1).",
         ),
-        "Confusion matrix": _confusions(result, comparison.class_names),
-        "Cost against score": (
-            choice(
-                "cost",
-                {
-                    c: for_both_widths(partial(cost_chart, result, runs, c))
-                    for c in COSTS
-                },
-            ),
+        _confusions(result, comparison.class_names),
+        _Figure(
+            "Cost against score",
+            costs,
             "Time is per run. Where several runs are trained together, each counts an "
             "equal part of the time that all of them took.",
+            choice="cost",
+            first=next(iter(costs), ""),
         ),
-    }
-    return [
-        figure(title, chart, caption)
-        for title, (chart, caption) in charts.items()
-        if chart
     ]
+    return [one for one in figures if any(one.charts.values())]
 
 
-def _confusions(
-    result: DatasetResult, class_names: tuple[str, ...] | None
-) -> tuple[str, str]:
-    """The confusion matrices of all methods, the best one's first, and the caption."""
+def _confusions(result: DatasetResult, class_names: tuple[str, ...] | None) -> _Figure:
+    """The confusion matrices of all methods, the best one's first."""
     means = {row.method: row.summary.mean or 0.0 for row in result.results}
     counts = {row.method: row.confusion for row in result.results if row.confusion}
     caption = (
         "Test nodes of all runs. Rows are true classes; numbers are percent of a row."
     )
-    if not counts:
-        return "", caption
-    classes = max(map(len, counts.values()))
+    classes = max(map(len, counts.values()), default=0)
     if classes > MOST_CLASSES:
         caption += (
             f" Of {classes:,} classes, the {MOST_CLASSES} with the most test nodes are "
@@ -297,10 +256,11 @@ def _confusions(
         )
         for method, matrix in counts.items()
     }
-    return choice("method", charts, max(counts, key=means.__getitem__)), caption
+    first = max(counts, key=means.__getitem__, default="")
+    return _Figure("Confusion matrix", charts, caption, "method", first)
 
 
-def _how_to_repeat(comparison: "Comparison", command: str | None) -> str:
+def _how_to_repeat(comparison: "Comparison", command: str | None) -> dict[str, Any]:
     """Command, recipe, settings, versions, device and fingerprints."""
     runs = comparison.runs
     seeds = sorted({run.seed for run in runs})
@@ -331,11 +291,7 @@ def _how_to_repeat(comparison: "Comparison", command: str | None) -> str:
         for run in runs
     }
     text = json.dumps(settings, indent=1, sort_keys=True, default=str)
-    return (
-        facts_list(facts) + "<details><summary>Every setting of every method</summary>"
-        f'<pre class="scroll" tabindex="0">{html.escape(text)}</pre></details>'
-        + copy_buttons("settings", {"settings": text})
-    )
+    return {"facts": facts, "settings": text}
 
 
 def _named_values(values: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""SVG elements as text, scales, axis ticks, and the marks of methods.
+"""SVG figures: their elements, scales, axis ticks, and the marks of methods.
 
 Colours are classes whose values the page's style sheet gives, so that a figure follows
 the light or dark theme. The colour and the shape of a method are the same in every
@@ -83,27 +83,6 @@ def number_text(value: float) -> str:
     return f"{value:.4g}".replace("-", "\N{MINUS SIGN}")
 
 
-def element(tag: str, content: str = "", **attributes: object) -> str:
-    """One SVG element.
-
-    Args:
-        tag: Its name.
-        content: What it contains, as SVG; text is escaped by `text`.
-        attributes: Its attributes. `class_` gives `class`, an underscore inside a name
-            gives a hyphen, and numbers are rounded.
-    """
-    written = "".join(
-        f' {name.rstrip("_").replace("_", "-")}="{_value(value)}"'
-        for name, value in attributes.items()
-    )
-    return f"<{tag}{written}>{content}</{tag}>" if content else f"<{tag}{written}/>"
-
-
-def text(x: float, y: float, words: str, **attributes: object) -> str:
-    """Words at a place."""
-    return element("text", html.escape(words), x=x, y=y, **attributes)
-
-
 def shortened(words: str, most: int) -> str:
     """The words, cut after `most` letters."""
     return words if len(words) <= most else words[: most - 1] + "…"
@@ -114,77 +93,6 @@ def shortened_id(words: str, most: int) -> str:
     if len(words) <= most:
         return words
     return f"{words[: most // 2]}…{words[-((most - 1) // 2) :]}"
-
-
-def method_name(x: float, y: float, method: str) -> str:
-    """A method's name that ends at a place; a long one is cut."""
-    return text(x, y, shortened(method, _LONGEST_NAME), class_="name end")
-
-
-def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> str:
-    """A straight line."""
-    return element("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=class_)
-
-
-def title(words: str) -> str:
-    """What the browser shows while the pointer is over the element that contains it."""
-    return element("title", html.escape(words))
-
-
-def path_of(points: Sequence[tuple[float, float]]) -> str:
-    """The `d` of a path through points."""
-    return "M" + "L".join(f"{_value(x)} {_value(y)}" for x, y in points)
-
-
-def drawing(width: float, height: float, name: str, content: Sequence[str]) -> str:
-    """A whole figure that scales with the page.
-
-    Args:
-        width: In pixels at full size.
-        height: In pixels at full size.
-        name: What the figure shows, for screen readers.
-        content: Its elements.
-    """
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_value(width)} '
-        f'{_value(height)}" width="{_value(width)}" height="{_value(height)}" '
-        f'style="--width:{_value(width)}px" role="img" '
-        f'aria-label="{html.escape(name)}">' + "".join(content) + "</svg>"
-    )
-
-
-def x_axis(
-    scale: Scale,
-    y: float,
-    top: float,
-    values: Sequence[float],
-    label: str = "",
-    words: Sequence[str] | None = None,
-) -> list[str]:
-    """Vertical grid lines with their numbers or words below, and the axis' name."""
-    parts = []
-    for value, word in zip(values, words or map(number_text, values), strict=True):
-        x = scale(value)
-        parts.append(line(x, top, x, y, "grid"))
-        parts.append(text(x, y + 16, word, class_="tick middle"))
-    if label:
-        middle = (scale.start + scale.end) / 2
-        parts.append(text(middle, y + 36, label, class_="label middle"))
-    return parts
-
-
-def y_axis(
-    scale: Scale, x: float, right: float, values: Sequence[float], label: str = ""
-) -> list[str]:
-    """Horizontal grid lines, their numbers to the left, and the axis' name above."""
-    parts = []
-    for value in values:
-        y = scale(value)
-        parts.append(line(x, y, right, y, "grid"))
-        parts.append(text(x - 7, y + 4, number_text(value), class_="tick end"))
-    if label:
-        parts.append(text(x, scale.end - 10, label, class_="label"))
-    return parts
 
 
 def colour_of(method: str, methods: tuple[str, ...]) -> str:
@@ -199,26 +107,117 @@ def colour_of(method: str, methods: tuple[str, ...]) -> str:
     return _COLOURS[METHODS[method].backbone]
 
 
-def mark(method: str, x: float, y: float, class_: str, words: str = "") -> str:
-    """A method's mark: its shape tells temperature and gate apart.
+def path_of(points: Sequence[tuple[float, float]]) -> str:
+    """The `d` of a path through points."""
+    return "M" + "L".join(f"{_value(x)} {_value(y)}" for x, y in points)
 
-    A circle has neither, a triangle a temperature, a square a gate, a diamond both.
+
+class Drawing:
+    """A figure that elements are added to.
+
+    Attributes:
+        parts: Its elements, as SVG.
     """
-    inside = title(words) if words else ""
-    known = METHODS.get(method)
-    has_temperature = known is not None and known.temperature
-    has_gate = known is not None and known.gate is not None
-    r = _MARK_RADIUS
-    if has_temperature and has_gate:
-        corners = [(x, y - r - 1), (x + r + 1, y), (x, y + r + 1), (x - r - 1, y)]
-    elif has_temperature:
-        corners = [(x, y - r - 1), (x + r + 1, y + r - 1), (x - r - 1, y + r - 1)]
-    elif has_gate:
-        s = r - 0.5
-        corners = [(x - s, y - s), (x + s, y - s), (x + s, y + s), (x - s, y + s)]
-    else:
-        return element("circle", inside, cx=x, cy=y, r=r, class_=f"mark {class_}")
-    return element("path", inside, d=path_of(corners) + "Z", class_=f"mark {class_}")
+
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+
+    def add(
+        self, tag: str, title: str = "", content: str = "", /, **attributes: object
+    ) -> None:
+        """Add an element.
+
+        Args:
+            tag: Its name.
+            title: What the browser shows while the pointer is over it.
+            content: What it contains, as SVG; text is escaped by `text`.
+            attributes: Its attributes. `class_` gives `class`, an underscore inside a
+                name gives a hyphen, and numbers are rounded.
+        """
+        written = "".join(
+            f' {name.rstrip("_").replace("_", "-")}="{_value(value)}"'
+            for name, value in attributes.items()
+        )
+        if title:
+            content = f"<title>{html.escape(title)}</title>{content}"
+        end = f">{content}</{tag}>" if content else "/>"
+        self.parts.append(f"<{tag}{written}{end}")
+
+    def text(self, x: float, y: float, words: str, **attributes: object) -> None:
+        """Words at a place."""
+        self.add("text", "", html.escape(words), x=x, y=y, **attributes)
+
+    def method_name(self, x: float, y: float, method: str) -> None:
+        """A method's name that ends at a place; a long one is cut."""
+        self.text(x, y, shortened(method, _LONGEST_NAME), class_="name end")
+
+    def line(self, x1: float, y1: float, x2: float, y2: float, class_: str) -> None:
+        """A straight line."""
+        self.add("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=class_)
+
+    def mark(self, method: str, x: float, y: float, class_: str, words: str) -> None:
+        """A method's mark: its shape tells temperature and gate apart.
+
+        A circle has neither, a triangle a temperature, a square a gate, a diamond both.
+        """
+        known = METHODS.get(method)
+        has_temperature = known is not None and known.temperature
+        has_gate = known is not None and known.gate is not None
+        r, look = _MARK_RADIUS, f"mark {class_}"
+        if has_temperature and has_gate:
+            corners = [(x, y - r - 1), (x + r + 1, y), (x, y + r + 1), (x - r - 1, y)]
+        elif has_temperature:
+            corners = [(x, y - r - 1), (x + r + 1, y + r - 1), (x - r - 1, y + r - 1)]
+        elif has_gate:
+            s = r - 0.5
+            corners = [(x - s, y - s), (x + s, y - s), (x + s, y + s), (x - s, y + s)]
+        else:
+            self.add("circle", words, cx=x, cy=y, r=r, class_=look)
+            return
+        self.add("path", words, d=path_of(corners) + "Z", class_=look)
+
+    def x_axis(
+        self,
+        scale: Scale,
+        y: float,
+        top: float,
+        values: Sequence[float],
+        label: str = "",
+        words: Sequence[str] | None = None,
+    ) -> None:
+        """Vertical grid lines with their numbers or words below, and the axis' name."""
+        for value, word in zip(values, words or map(number_text, values), strict=True):
+            x = scale(value)
+            self.line(x, top, x, y, "grid")
+            self.text(x, y + 16, word, class_="tick middle")
+        if label:
+            middle = (scale.start + scale.end) / 2
+            self.text(middle, y + 36, label, class_="label middle")
+
+    def y_axis(
+        self, scale: Scale, x: float, right: float, values: Sequence[float], label: str
+    ) -> None:
+        """Horizontal grid lines, numbers to the left, and the axis' name above."""
+        for value in values:
+            y = scale(value)
+            self.line(x, y, right, y, "grid")
+            self.text(x - 7, y + 4, number_text(value), class_="tick end")
+        self.text(x, scale.end - 10, label, class_="label")
+
+    def svg(self, width: float, height: float, name: str) -> str:
+        """The whole figure, which scales with the page.
+
+        Args:
+            width: In pixels at full size.
+            height: In pixels at full size.
+            name: What the figure shows, for screen readers.
+        """
+        wide, high = _value(width), _value(height)
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" '
+            f'width="{wide}" height="{high}" style="--width:{wide}px" role="img" '
+            f'aria-label="{html.escape(name)}">' + "".join(self.parts) + "</svg>"
+        )
 
 
 def _value(value: object) -> str:

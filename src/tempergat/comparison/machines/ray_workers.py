@@ -7,14 +7,10 @@ memory of all workers.
 
 import importlib
 import os
-import signal
 import socket
-import tempfile
 import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -23,7 +19,7 @@ from torch import Tensor
 
 import tempergat
 from tempergat.base import UserError, counted, first_line
-from tempergat.comparison.storage.rows import Group
+from tempergat.comparison.machines.ray_cluster import CONNECT_TIMEOUT_S, connect
 from tempergat.comparison.sweeps.workers import Job, OnEpoch
 from tempergat.data import Dataset
 from tempergat.training import (
@@ -40,7 +36,6 @@ from tempergat.training import (
 _Answer = list[Run] | tuple[Literal["memory", "user"], str]
 # How often a group is started again after its worker or machine died.
 _MOST_RESTARTS = 3
-_CONNECT_TIMEOUT_S = 10.0
 # How often the head is looked for while tasks run, and how long it may be away. After
 # a minute without it, Ray would end this process in its own words.
 _LOOK_EVERY_S = 5.0
@@ -66,7 +61,7 @@ class RayWorkers:
 
     def __init__(self, address: str, device: str = "auto") -> None:
         self._ray = _imported()
-        self._head = _connect(self._ray, address)
+        self._head = connect(self._ray, address)
         try:
             self.device = self._chosen_device(device)
             self._threads = self._threads_of_a_task()
@@ -79,17 +74,12 @@ class RayWorkers:
             raise
         self.restarts = 0
         self._graphs: dict[str, Any] = {}
-        self._tasks: dict[Any, tuple[Group, Callable[[], Any], int]] = {}
+        self._tasks: dict[Any, tuple[Job, Callable[[], Any], int]] = {}
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         for task in self._tasks:
             self._ray.cancel(task, force=True)
         self._tasks.clear()
@@ -102,25 +92,31 @@ class RayWorkers:
     def start(self, job: Job) -> None:
         """Hand a group to the cluster."""
         train = self._remote(_train)
-        group, dataset, *settings = job
-        if dataset.fingerprint not in self._graphs:
-            self._graphs[dataset.fingerprint] = self._put(dataset)
-        graph = self._graphs[dataset.fingerprint]
-        where = (self.device.type, self._threads)
-        expected = (tempergat.__version__, self.device_name)
-        what = (graph, group.seeds, *settings, *where, expected)
-        self._tasks[train.remote(*what)] = (group, lambda: train.remote(*what), 0)
+        fingerprint = job.dataset.fingerprint
+        if fingerprint not in self._graphs:
+            self._graphs[fingerprint] = self._put(job.dataset)
+        what = (
+            self._graphs[fingerprint],
+            job.group.seeds,
+            job.config,
+            job.build,
+            job.preparation,
+            self.device.type,
+            self._threads,
+            (tempergat.__version__, self.device_name),
+        )
+        self._tasks[train.remote(*what)] = (job, lambda: train.remote(*what), 0)
 
-    def wait(self, on_epoch: OnEpoch) -> tuple[Group, list[Run] | OutOfMemory]:
+    def wait(self, on_epoch: OnEpoch) -> tuple[Job, list[Run] | OutOfMemory]:
         """Wait for a group to end; its epochs are not known here."""
         errors = self._ray.exceptions
         while True:
             task = self._ended_task()
-            group, submit, restarts = self._tasks.pop(task)
+            job, submit, restarts = self._tasks.pop(task)
             try:
                 answer: _Answer = self._ray.get(task)
             except errors.OutOfMemoryError as error:
-                return group, OutOfMemory(
+                return job, OutOfMemory(
                     "a Ray node had too little memory and ended a worker "
                     f"({first_line(error)}); use nodes with more"
                 )
@@ -136,13 +132,13 @@ class RayWorkers:
                         "memory: use larger nodes, or train without --ray"
                     ) from error
                 self.restarts += 1
-                self._tasks[submit()] = (group, submit, restarts + 1)
+                self._tasks[submit()] = (job, submit, restarts + 1)
                 continue
             if isinstance(answer, list):
-                return group, answer
+                return job, answer
             kind, message = answer
             if kind == "memory":
-                return group, OutOfMemory(message)
+                return job, OutOfMemory(message)
             raise UserError(message)
 
     def _ended_task(self) -> Any:
@@ -153,7 +149,7 @@ class RayWorkers:
             if tasks or self._head is None:
                 return tasks[0]
             try:
-                with socket.create_connection(self._head, _CONNECT_TIMEOUT_S):
+                with socket.create_connection(self._head, CONNECT_TIMEOUT_S):
                     last_seen = time.monotonic()
             except OSError as error:
                 if time.monotonic() - last_seen > _MOST_AWAY_S:
@@ -225,88 +221,6 @@ def _imported() -> Any:
             "Ray is not installed; install it with: pip install 'tempergat[ray]'"
         ) from error
     return ray
-
-
-def _connect(ray: Any, address: str) -> tuple[str, int] | None:
-    """Connect to a cluster, waiting for a few seconds at most.
-
-    Returns:
-        Where its head listens; None where Ray alone knows.
-    """
-    where = _known_address() if address == "auto" else address
-    head = None if where is None else _listener(ray, where, address)
-    # Ray replaces the handler, and the command could not say how to continue.
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ray.init(address=address, log_to_driver=False, logging_level="critical")
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        if address == "auto":
-            raise UserError(
-                "no Ray cluster runs on this machine; start one with `ray start "
-                "--head`, or give its address as HOST:PORT"
-            ) from error
-        raise UserError(
-            f"cannot use the Ray cluster at {address}: {first_line(error)}"
-        ) from error
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    return head
-
-
-def _known_address() -> str | None:
-    """The address that `auto` stands for, where it was written down."""
-    given = os.environ.get("RAY_ADDRESS")
-    if given:
-        return given
-    folder = Path(os.environ.get("RAY_TMPDIR", tempfile.gettempdir()))
-    try:
-        return (folder / "ray" / "ray_current_cluster").read_text().strip() or None
-    except OSError:
-        return None
-
-
-def _listener(ray: Any, where: str, address: str) -> tuple[str, int]:
-    """Refuse an address where nothing answers; Ray itself would wait for minutes."""
-    host, _, port = where.removeprefix("ray://").rpartition(":")
-    # The largest port is 65535.
-    if not host or not port.isdecimal() or not 0 < int(port[:6]) < 2**16:
-        raise UserError(
-            f"the Ray address is {where!r}; give auto or HOST:PORT, like 10.0.0.1:6379"
-        )
-    if host == "localhost" or host.startswith("127."):
-        # Ray goes to the machine's other address, which a cluster listens on.
-        host = ray.util.get_node_ip_address()
-    try:
-        with socket.create_connection((host, int(port)), _CONNECT_TIMEOUT_S) as peer:
-            is_ray = _speaks_http2(peer)
-    except OSError as error:
-        which = "" if where == address else f" (that is what {address} stands for)"
-        raise UserError(
-            f"nothing answers at the Ray address {where}{which}: "
-            f"{error.strerror or 'no answer'}; start a cluster with `ray start --head` "
-            "and give the address it prints"
-        ) from error
-    if not is_ray:
-        raise UserError(
-            f"what answers at {where} is not a Ray cluster; give the address that "
-            "`ray start --head` prints"
-        )
-    return host, int(port)
-
-
-def _speaks_http2(peer: socket.socket) -> bool:
-    """Whether the other side answers in the protocol that Ray's servers speak."""
-    if os.environ.get("RAY_USE_TLS", "0") not in ("", "0"):
-        # It would have to be encrypted.
-        return True
-    # The opening of HTTP/2 with empty settings. The answer opens with settings too.
-    peer.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, *[0] * 5)))
-    answer = b""
-    while len(answer) < 4 and (more := peer.recv(16)):
-        answer += more
-    return answer[3:4] == b"\x04"
 
 
 def _to_arrays(tensor: Tensor) -> tuple[str, Any]:

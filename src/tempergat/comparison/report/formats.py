@@ -1,7 +1,6 @@
-"""Numbers as text, and a table as plain text, Markdown, LaTeX, HTML and CSV."""
+"""Numbers as text, and a table as plain text, Markdown, LaTeX and CSV."""
 
 import csv
-import html
 import io
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -181,22 +180,6 @@ def as_latex(table: Table) -> str:
         "\\end{table}",
     ]
     return "\n".join(lines) + "\n"
-
-
-def as_html(table: Table) -> str:
-    """An HTML table with its title as caption, the notes below it."""
-
-    def line(tag: str, cells: Sequence[str]) -> str:
-        content = "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells)
-        return f"<tr>{content}</tr>\n"
-
-    head = line("th", table.columns)
-    body = "".join(line("td", row) for row in table.all_rows)
-    notes = "".join(f"<p>{html.escape(note)}</p>\n" for note in table.notes)
-    return (
-        f"<table>\n<caption>{html.escape(table.title)}</caption>\n"
-        f"<thead>\n{head}</thead>\n<tbody>\n{body}</tbody>\n</table>\n{notes}"
-    )
 
 
 def as_plain_csv(table: Table) -> str:

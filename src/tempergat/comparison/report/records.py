@@ -1,13 +1,12 @@
 """A result as plain values: rows and JSON."""
 
-import math
 from dataclasses import asdict
 from typing import Any
 
+from tempergat.base import replace_non_finite
 from tempergat.comparison.results.result import (
     LARGEST_CLASS,
     DatasetResult,
-    LargestClass,
     MethodResult,
 )
 from tempergat.nn import description_of
@@ -43,6 +42,7 @@ _NESTED = (
 
 def as_json(result: DatasetResult) -> dict[str, Any]:
     """The result as plain JSON values, scores in percent."""
+    largest = result.largest_class
     return {
         "dataset": result.dataset,
         "metric": result.metric,
@@ -54,7 +54,12 @@ def as_json(result: DatasetResult) -> dict[str, Any]:
         "beats_guessing": result.beats_guessing,
         "beats_mlp": result.beats_mlp,
         "results": [_record(r) for r in result.results],
-        "largest_class": _largest_class(result.largest_class),
+        "largest_class": largest
+        and {
+            "class": largest.label,
+            "mean": largest.mean,
+            "scores": {str(key): score for key, score in largest.scores.items()},
+        },
     }
 
 
@@ -116,18 +121,6 @@ def _comparison(pair: PairedComparison) -> dict[str, Any]:
     return values
 
 
-def _largest_class(largest: LargestClass | None) -> dict[str, Any] | None:
-    if largest is None:
-        return None
-    scores = {str(key): score for key, score in largest.scores.items()}
-    return {"class": largest.label, "mean": largest.mean, "scores": scores}
-
-
 def _layers(record: LayerRecord) -> dict[str, list[float | None]]:
-    return {
-        name: [value if math.isfinite(value) else None for value in values]
-        for name, values in (
-            ("temperatures", record.temperatures),
-            ("gate_means", record.gate_means),
-        )
-    }
+    names = ("temperatures", "gate_means")
+    return {name: replace_non_finite(getattr(record, name)) for name in names}

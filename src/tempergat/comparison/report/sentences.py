@@ -48,7 +48,7 @@ def _first_answer(result: DatasetResult, best: MethodResult) -> str:
     score = f"({mean_and_std(best.summary.mean, best.summary.std)})"
     if result.pairs:
         return best_in_words(result.pairs, score, result.simplest, where)
-    compared = [r.comparison for r in result.results if r.comparison is not None]
+    compared = list(result.against_baseline.values())
     if not compared or len([r for r in result.results if r.scores]) < 2:
         return (
             f"{best.method} scores {score[1:-1]} {where}; there is no other method "
@@ -64,12 +64,11 @@ def _first_answer(result: DatasetResult, best: MethodResult) -> str:
 def _on_backbones(result: DatasetResult) -> list[str]:
     """Whether variants beat their backbones; empty where that was not tested."""
     variants = [
-        r.comparison
-        for r in result.results
-        if r.comparison is not None
-        and r.method in METHODS
-        and r.comparison.baseline == METHODS[r.method].backbone
-        and r.comparison.verdict != "too few runs"
+        c
+        for method, c in result.against_baseline.items()
+        if method in METHODS
+        and c.baseline == METHODS[method].backbone
+        and c.verdict != "too few runs"
     ]
     if not result.pairs or not variants:
         return []

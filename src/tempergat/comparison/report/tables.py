@@ -75,8 +75,8 @@ def result_columns(result: DatasetResult) -> dict[str, Column]:
     summaries = [row.summary for row in result.results]
     shown = shown_comparisons(result)
     compared = [shown.get(method) for method in result.methods]
-    with_baseline = _against_baselines(result)
-    highest = _verdicts(result, _against_highest(result), "highest")
+    with_baseline = result.against_baseline
+    highest = _verdicts(result, result.against_highest, "highest")
     is_second = has_both_questions(result)
 
     def of_pairs(name: str) -> list[Any]:
@@ -180,22 +180,12 @@ def shown_comparisons(result: DatasetResult) -> dict[str, PairedComparison]:
     It is that with the method's baseline; with the method of the highest mean where no
     method has a baseline.
     """
-    return _against_baselines(result) or _against_highest(result)
+    return result.against_baseline or result.against_highest
 
 
 def has_both_questions(result: DatasetResult) -> bool:
     """Whether methods are compared with the highest mean and with baselines."""
-    return bool(result.pairs) and any(r.comparison for r in result.results)
-
-
-def _against_baselines(result: DatasetResult) -> dict[str, PairedComparison]:
-    return {r.method: r.comparison for r in result.results if r.comparison}
-
-
-def _against_highest(result: DatasetResult) -> dict[str, PairedComparison]:
-    """The comparisons with the method of the highest mean."""
-    best = result.pairs[0].baseline if result.pairs else None
-    return {pair.method: pair for pair in result.pairs if pair.baseline == best}
+    return bool(result.pairs and result.against_baseline)
 
 
 def _verdicts(

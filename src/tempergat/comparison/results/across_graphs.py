@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tempergat.base import counted, joined
+from tempergat.base import counted, joined, replace_non_finite
 from tempergat.comparison.report.formats import Table, mean_and_std, p_value, percent
 from tempergat.comparison.report.tables import notes_on_largest_class
 from tempergat.comparison.results.result import (
@@ -97,24 +97,14 @@ class AcrossGraphs:
     def facts(self) -> dict[str, Any]:
         """Everything but the results as plain JSON values."""
         ranks = self.ranks
-        names = ("average", "ranks", "critical_difference", "friedman_p")
-        average, by_graph, difference, p = (
-            None if ranks is None else getattr(ranks, name) for name in names
-        )
         return {
             "metrics": {name: result.metric for name, result in self.results.items()},
-            "average_ranks": average,
-            "ranks": by_graph,
-            "critical_difference": difference,
-            "friedman_p": p,
+            "average_ranks": ranks and ranks.average,
+            "ranks": ranks and ranks.ranks,
+            "critical_difference": ranks and ranks.critical_difference,
+            "friedman_p": ranks and ranks.friedman_p,
             "not_ranked": {name: list(lost) for name, lost in self.not_ranked.items()},
-            "records": [
-                {
-                    name: list(value) if isinstance(value, tuple) else value
-                    for name, value in asdict(record).items()
-                }
-                for record in self.records
-            ],
+            "records": [replace_non_finite(asdict(record)) for record in self.records],
         }
 
 
@@ -160,13 +150,12 @@ def across_graphs(
 def _records(results: Mapping[str, DatasetResult]) -> tuple[Record, ...]:
     graphs: dict[tuple[str, str], dict[str, list[str]]] = {}
     for name, result in results.items():
-        for one in result.results:
-            if one.comparison is None:
-                continue
-            pair = (one.method, one.comparison.baseline)
-            by_verdict = graphs.setdefault(pair, {"better": [], "tie": [], "worse": []})
-            verdict = one.comparison.verdict
-            by_verdict[verdict if verdict in by_verdict else "tie"].append(name)
+        for method, one in result.against_baseline.items():
+            by_verdict = graphs.setdefault(
+                (method, one.baseline), {"better": [], "tie": [], "worse": []}
+            )
+            verdict = one.verdict if one.verdict in by_verdict else "tie"
+            by_verdict[verdict].append(name)
     return tuple(
         Record(*pair, *map(tuple, by_verdict.values()))
         for pair, by_verdict in graphs.items()

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from tempergat.base import UserError, counted, suggest_one_of
 from tempergat.comparison.html_report.report import several_html
-from tempergat.comparison.report.formats import Table, as_html, as_text
+from tempergat.comparison.html_report.tables import as_html
+from tempergat.comparison.report.formats import Table, as_text
 from tempergat.comparison.results.across_graphs import (
     AcrossGraphs,
     across_graphs,

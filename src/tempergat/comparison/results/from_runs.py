@@ -15,7 +15,6 @@ from tempergat.comparison.results.result import (
 from tempergat.comparison.storage.rows import Origin
 from tempergat.stats import (
     PairedComparison,
-    Summary,
     any_beats,
     compare_all,
     compare_pairs,
@@ -166,19 +165,19 @@ def _pair_scores(
 
     Runs on one split are not independent, so together they count as one observation.
     """
+    scores = {
+        run.seed: 100.0 * run.scores[selection].test if run.status == "done" else None
+        for run in runs
+    }
     if not by_split:
-        return {run.seed: _score(run, selection) for run in runs}
+        return scores
     pairs: dict[int, float | None] = {}
     for split in sorted({run.split for run in runs}):
-        scores = [_score(run, selection) for run in runs if run.split == split]
-        finished = [score for score in scores if score is not None]
-        is_complete = len(finished) == len(scores)
+        of_split = [scores[run.seed] for run in runs if run.split == split]
+        finished = [score for score in of_split if score is not None]
+        is_complete = len(finished) == len(of_split)
         pairs[split] = float(np.mean(finished)) if is_complete else None
     return pairs
-
-
-def _score(run: Run, selection: str) -> float | None:
-    return 100.0 * run.scores[selection].test if run.status == "done" else None
 
 
 def _method_result(
@@ -190,6 +189,21 @@ def _method_result(
 ) -> MethodResult:
     finished = [run for run in runs if run.status == "done"]
     _require_one_shape(method, finished)
+    scores, by_split = (
+        {key: score for key, score in pairs.items() if score is not None}
+        for pairs in (
+            _pair_scores(finished, selection, by_split=False),
+            _pair_scores(finished, selection, by_split=True),
+        )
+    )
+    failed = len(runs) - len(finished)
+    summary = summarise(list(scores.values()), failed)
+    # With several splits, the interval is over splits.
+    of_splits = summarise(list(by_split.values()), failed, test_to_train)
+    low, high = of_splits.low, of_splits.high
+    if summary.mean is not None and low is not None and high is not None:
+        half = (high - low) / 2
+        summary = replace(summary, low=summary.mean - half, high=summary.mean + half)
     parameters = [run.parameter_count for run in runs]
     known = [count for count in parameters if count is not None]
     confusions = [run.confusion for run in finished if run.confusion]
@@ -200,8 +214,8 @@ def _method_result(
         only_class = {s: label for s, label in labels.items() if label is not None}
     return MethodResult(
         method=method,
-        summary=_summary(finished, selection, len(runs) - len(finished), test_to_train),
-        scores={run.seed: 100.0 * run.scores[selection].test for run in finished},
+        summary=summary,
+        scores=scores,
         comparison=comparison,
         selected=_mean_layers([run.selected for run in finished]),
         last=_mean_layers([run.last for run in finished]),
@@ -252,24 +266,6 @@ def _failure(run: Run) -> str:
     if run.failed_epoch is None or when in reason:
         when = ""
     return f"seed {run.seed}: {reason}{when}"
-
-
-def _summary(
-    finished: Sequence[Run], selection: str, failed: int, test_to_train: float
-) -> Summary:
-    """The summary of the runs; with several splits, the interval is over splits."""
-    of_runs, of_splits = (
-        summarise([s for s in scores.values() if s is not None], failed, ratio)
-        for scores, ratio in (
-            (_pair_scores(finished, selection, by_split=False), 0.0),
-            (_pair_scores(finished, selection, by_split=True), test_to_train),
-        )
-    )
-    low, high = of_splits.low, of_splits.high
-    if of_runs.mean is None or low is None or high is None:
-        return of_runs
-    half = (high - low) / 2
-    return replace(of_runs, low=of_runs.mean - half, high=of_runs.mean + half)
 
 
 def _mean_layers(layers: Sequence[LayerRecord]) -> LayerRecord:

@@ -6,7 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from tempergat.base import UserError, counted, listed, suggest_one_of
-from tempergat.comparison.plan import FIRST_TUNED_SEED, MOST_RUNS, baselines_of
+from tempergat.comparison.plan import (
+    FIRST_TUNED_SEED,
+    MOST_RUNS,
+    backbone_of,
+    baselines_of,
+)
 from tempergat.comparison.results.comparison import Comparison
 from tempergat.comparison.results.from_runs import dataset_result
 from tempergat.comparison.results.notes import (
@@ -19,7 +24,6 @@ from tempergat.comparison.search import setting_word
 from tempergat.comparison.storage.rows import Group, RunKey
 from tempergat.comparison.storage.store import STORE_NAME, Store, store_file
 from tempergat.comparison.tune import notes_on_tuning, searched_settings
-from tempergat.nn import METHODS
 from tempergat.training import Condition, Run
 
 # Settings that recipes give to methods of all backbones alike.
@@ -225,10 +229,10 @@ def _shared(
     The recipe must have no method of their backbone, whose settings they would share,
     and there must be one choice of settings only.
     """
-    families = {_family(method) for method in recipe}
+    families = {backbone_of(method) for method in recipe}
     fitting: dict[str, set[str]] = {}
     for run in earlier:
-        if _family(run.method) not in families and _fits(run, recipe):
+        if backbone_of(run.method) not in families and _fits(run, recipe):
             fitting.setdefault(run.method, set()).add(run.config_hash)
     return {
         (method, next(iter(hashes)))
@@ -238,16 +242,13 @@ def _shared(
 
 
 def _fits(run: Run, table: Mapping[str, Mapping[str, Any]]) -> bool:
+    # Methods of one backbone share their settings in a recipe.
+    family = backbone_of(run.method)
     return run.method not in table and all(
-        _settings(config, _family(method) == _family(run.method))
-        == _settings(run.config, _family(method) == _family(run.method))
+        _settings(config, backbone_of(method) == family)
+        == _settings(run.config, backbone_of(method) == family)
         for method, config in table.items()
     )
-
-
-def _family(method: str) -> str:
-    """Methods of one backbone share their settings in a recipe."""
-    return METHODS[method].backbone if method in METHODS else method
 
 
 def _settings(config: Mapping[str, Any], one_family: bool) -> dict[str, Any]:

@@ -54,10 +54,11 @@ def opening_lines(plan: Plan, place: torch.device | Workers) -> list[str]:
             f"{', '.join(plan.builds)}"
         )
     lines += notes_on_unused_edges(plan.first_graph, plan.configs, plan.builds)
-    if plan.without_baseline:
+    alone = [name for name, other in plan.against.items() if other not in plan.methods]
+    if alone:
         lines.append(
-            f"the backbone of {', '.join(plan.without_baseline)} is not among the "
-            "methods, so whether it is beaten is not tested"
+            f"the backbone of {', '.join(alone)} is not among the methods, so whether "
+            "it is beaten is not tested"
         )
     return lines
 
@@ -287,17 +288,15 @@ def _note_on_plain_tests(result: DatasetResult, ratio: float) -> str:
         "corrected p very conservative."
     )
     parts = []
-    best = result.best
-    if result.pairs and best is not None:
+    if result.pairs:
         worse = [
-            c.method
-            for c in result.pairs
-            if c.baseline == best.method
-            and c.plain_p_holm is not None
-            and c.plain_p_holm < ALPHA
+            method
+            for method, c in result.against_highest.items()
+            if c.plain_p_holm is not None and c.plain_p_holm < ALPHA
         ]
-        parts.append(f"{joined(worse) if worse else 'none'} worse than {best.method}")
-    compared = [r.comparison for r in result.results if r.comparison is not None]
+        best = result.pairs[0].baseline
+        parts.append(f"{joined(worse) if worse else 'none'} worse than {best}")
+    compared = list(result.against_baseline.values())
     if compared:
         against = {c.baseline for c in compared}
         other = next(iter(against)) if len(against) == 1 else "the backbone"

@@ -111,6 +111,17 @@ class DatasetResult:
         return tuple(result.method for result in self.results)
 
     @property
+    def against_baseline(self) -> dict[str, PairedComparison]:
+        """By method, its comparison with its baseline, where it has one."""
+        return {r.method: r.comparison for r in self.results if r.comparison}
+
+    @property
+    def against_highest(self) -> dict[str, PairedComparison]:
+        """By method, its comparison with the highest mean; empty without pairs."""
+        best = self.pairs[0].baseline if self.pairs else None
+        return {pair.method: pair for pair in self.pairs if pair.baseline == best}
+
+    @property
     def best(self) -> MethodResult | None:
         """The method with the highest mean; None where no run finished.
 

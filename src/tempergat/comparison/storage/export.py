@@ -12,7 +12,7 @@ from typing import Any
 
 from tempergat.base import UserError, counted, csv_text, write_into
 from tempergat.comparison.storage.rows import EXTRAS, decode_extras, encode_extras
-from tempergat.comparison.storage.store import Store
+from tempergat.comparison.storage.store import Store, store_file
 from tempergat.training import SELECTION_RULES, LayerRecord, Run, Scores, canonical_json
 
 _PARTS = ("epoch", "train", "val", "test")
@@ -94,7 +94,7 @@ def export_stores(stores: Sequence[Path], path: Path) -> Merged:
     """Write the runs of stores as `write_runs` does, without their layers.
 
     Args:
-        stores: The files of the stores.
+        stores: The files of the stores, or their folders.
         path: The CSV.
 
     Returns:
@@ -106,7 +106,7 @@ def export_stores(stores: Sequence[Path], path: Path) -> Merged:
     """
     runs: dict[tuple[object, ...], Run] = {}
     for file in stores:
-        with Store(file, read_only=True) as store:
+        with Store(store_file(file), read_only=True) as store:
             stored = store.runs()
         for run in stored:
             short = replace(run, layers_at_epochs=None)

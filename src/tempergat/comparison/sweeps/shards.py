@@ -105,13 +105,15 @@ class FinishedShard:
 
 
 def refuse_shard(
-    shard: Shard, *, tune: int | None, ray: str | None, out: str | Path | None
+    shard: Shard | None, *, tune: int | None, ray: str | None, out: str | Path | None
 ) -> None:
-    """Refuse a shard that cannot be trained or kept, before any work.
+    """Refuse a shard that cannot be trained or kept, before any work; never None.
 
     Raises:
         UserError: Settings are searched, a Ray cluster trains, or no folder is given.
     """
+    if shard is None:
+        return
     if tune is not None:
         raise UserError(
             f"shard {shard} cannot be tuned: what a search tries depends on the scores "

@@ -1,6 +1,6 @@
 """What a sweep was asked for, cut into groups, and how much of it is done."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -9,9 +9,10 @@ import torch
 from tempergat.comparison.storage.rows import Group, Origin, RunKey, even_groups
 from tempergat.comparison.storage.store import Store
 from tempergat.comparison.sweeps.shards import Shard, divide_groups
-from tempergat.comparison.sweeps.workers import Workers
+from tempergat.comparison.sweeps.workers import Job, Workers
 from tempergat.data import Dataset
 from tempergat.training import (
+    BuildModule,
     Preparation,
     Run,
     RunConfig,
@@ -54,7 +55,7 @@ class Progress:
 OnProgress = Callable[[Progress], None]
 
 
-class Part(NamedTuple):
+class _Part(NamedTuple):
     """The seeds that are trained on one split."""
 
     split: int
@@ -74,13 +75,14 @@ class SweepState:
         place: Where to train: a device of this machine, or workers on others.
         preparation: What is done to features and model before every run.
         shard: The part of the groups that is asked for; all of them when left out.
+        builds: For each method that is a user's own module, the function that builds
+            it.
+        on_progress: Called by `report`.
 
     Attributes:
         store: Where runs are stored.
-        parts: The splits that have a seed, by fingerprint.
-        preparation: What is done to features and model before every run.
         asked: What identifies each run that was asked for.
-        groups: The groups that hold the runs, in the order of training.
+        jobs: The groups that hold the runs, by their numbers.
     """
 
     def __init__(
@@ -92,9 +94,11 @@ class SweepState:
         place: torch.device | Workers,
         preparation: Preparation | None = None,
         shard: Shard | None = None,
+        builds: Mapping[str, BuildModule] | None = None,
+        on_progress: OnProgress | None = None,
     ) -> None:
         self.store = store
-        self.preparation = preparation
+        self._on_progress = on_progress or (lambda progress: None)
         if isinstance(place, torch.device):
             device, name = place, device_name(place)
         else:
@@ -102,96 +106,89 @@ class SweepState:
         self._origin = Origin(name, numerics_of(name))
         # By hash, in the order given.
         self._settings = {hash_of(config, preparation): config for config in configs}
-        self.parts: dict[str, Part] = {}
+        self._parts: dict[str, _Part] = {}
         graphs = {0: dataset} if isinstance(dataset, Dataset) else dataset
         numbers = list(graphs)
-        # The graph that each seed is trained on.
-        self._fingerprints: dict[int, str] = {}
         for seed in sorted(seeds):
             split = numbers[seed % len(numbers)]
             # Equal splits are one.
-            new = Part(split, graphs[split], [])
-            self._fingerprints[seed] = new.dataset.fingerprint
-            self.parts.setdefault(new.dataset.fingerprint, new).seeds.append(seed)
+            new = _Part(split, graphs[split], [])
+            self._parts.setdefault(new.dataset.fingerprint, new).seeds.append(seed)
         self.asked: set[RunKey] = set()
-        self.groups = list(self._cut(device, shard))
+        self.jobs: dict[int, Job] = {}
+        self._cut(device, preparation, shard, builds or {})
         self._known: dict[RunKey, Run] = {}
         self._runs_done = self._work_left = 0
         # What was trained so far, in epochs of a run, and the time it took.
         self._work, self._time_s = 0, 0.0
 
-    def _cut(self, device: torch.device, shard: Shard | None) -> Iterator[Group]:
-        prepared = self.preparation
+    def _cut(
+        self,
+        device: torch.device,
+        prepared: Preparation | None,
+        shard: Shard | None,
+        builds: Mapping[str, BuildModule],
+    ) -> None:
         own_features = prepared is not None and prepared.features is not None
         for config in self._settings.values():
-            for part in self.parts.values():
+            for part in self._parts.values():
                 refuse_other_training(part.dataset, config)
                 if prepared is not None:
                     prepared.refuse_other_training(part.dataset, config)
         position = 0
-        for config_hash_, config in self._settings.items():
-            for fingerprint, part in self.parts.items():
-                size = group_size(
-                    part.dataset, config, device, own_features=own_features
-                )
+        origin = self._origin._asdict()
+        for settings, config in self._settings.items():
+            build = builds.get(config.method)
+            for fingerprint, (split, graph, seeds) in self._parts.items():
+                size = group_size(graph, config, device, own_features=own_features)
                 groups = self.store.groups(
-                    fingerprint,
-                    config.method,
-                    config_hash_,
-                    part.seeds,
-                    size,
-                    **self._origin._asdict(),
+                    fingerprint, config.method, settings, seeds, size, **origin
                 )
-                asked = set(part.seeds)
+                asked = set(seeds)
                 if shard is not None:
                     mine: set[int] = set()
-                    for seeds in even_groups(part.seeds, size):
+                    for of_group in even_groups(seeds, size):
                         if shard.takes(position):
-                            mine.update(seeds)
+                            mine.update(of_group)
                         position += 1
                     groups, asked = divide_groups(groups, mine, asked)
-                self.asked |= {self._key(config_hash_, seed) for seed in asked}
-                yield from groups
+                self.asked |= {
+                    RunKey(
+                        fingerprint,
+                        config.method,
+                        **origin,
+                        config_hash=settings,
+                        seed=seed,
+                    )
+                    for seed in asked
+                }
+                for group in groups:
+                    job = Job(group, split, graph, config, build, prepared)
+                    self.jobs[group.id] = job
 
-    def _key(self, config_hash_: str, seed: int) -> RunKey:
-        method = self._settings[config_hash_].method
-        device, numerics = self._origin
-        graph = self._fingerprints[seed]
-        return RunKey(graph, method, numerics, device, config_hash_, seed)
+    def replace(self, job: Job, groups: Sequence[Group]) -> list[Job]:
+        """Put the groups that a group was cut into in its place."""
+        del self.jobs[job.group.id]
+        parts = {group.id: job._replace(group=group) for group in groups}
+        self.jobs |= parts
+        return list(parts.values())
 
-    def replace(self, group: Group, parts: Sequence[Group]) -> None:
-        """Put the groups that another group was cut into in its place."""
-        place = self.groups.index(group)
-        self.groups[place : place + 1] = parts
-
-    def config_of(self, group: Group) -> RunConfig:
-        """The settings that a group's runs share."""
-        return self._settings[group.config_hashes[0]]
-
-    def dataset_of(self, group: Group) -> Dataset:
-        """The graph that a group is trained on."""
-        return self.parts[group.fingerprint].dataset
-
-    def work(self, group: Group) -> int:
-        """Epochs of all runs of a group together."""
-        return len(group.seeds) * self.config_of(group).epochs
-
-    def add_time(self, group: Group, time_s: float) -> None:
+    def add_time(self, job: Job, time_s: float) -> None:
         """Count a group that was trained, and the time it took."""
-        self._work += self.work(group)
+        self._work += job.work
         self._time_s += time_s
 
     def runs(self) -> list[Run]:
         """The runs asked for that are in the store, in the order asked for."""
-        keys = (
-            self._key(h, seed) for h in self._settings for seed in self._fingerprints
-        )
-        return [self._known[k] for k in keys if k in self.asked and k in self._known]
+        order = list(self._settings)
+        found = self.asked & self._known.keys()
+        in_order = sorted(found, key=lambda k: (order.index(k.config_hash), k.seed))
+        return [self._known[key] for key in in_order]
 
-    def look_for_new_runs(self) -> list[Run]:
+    def _new_runs(self) -> list[Run]:
         """The runs asked for that were not in the store at the last look."""
         new = []
-        for fingerprint, part in self.parts.items():
+        for fingerprint, part in self._parts.items():
             runs = self.store.runs(
                 fingerprint=fingerprint,
                 config_hashes=list(self._settings),
@@ -208,39 +205,44 @@ class SweepState:
                         new.append(self._known[key])
         return new
 
-    def progress(
-        self, group: Group | None, epoch: int | None = None, *, waiting: bool = False
-    ) -> Progress:
-        """The state after an epoch of a group, or after a look into the store.
+    def report(
+        self,
+        job: Job | None = None,
+        epoch: int | None = None,
+        *,
+        waiting: bool = False,
+    ) -> None:
+        """Show the state after an epoch of a group, or after a look into the store.
 
         Args:
-            group: The current group; None before the first.
+            job: The current group; None before the first.
             epoch: How many epochs it has trained; None to look for new runs.
             waiting: Whether another sweep trains the group.
         """
         new: list[Run] = []
         if epoch is None:
-            new = self.look_for_new_runs()
-            left = [g for g in self.groups if not g.keys <= self._known.keys()]
-            self._work_left = sum(self.work(g) for g in left)
-            unfinished = sum(len(g.keys & self.asked) for g in left)
+            new = self._new_runs()
+            jobs = self.jobs.values()
+            left = [j for j in jobs if not j.group.keys <= self._known.keys()]
+            self._work_left = sum(j.work for j in left)
+            unfinished = sum(len(j.group.keys & self.asked) for j in left)
             self._runs_done = len(self.asked) - unfinished
-        time_left = None
+        now = Progress(None, self._runs_done, len(self.asked), new=tuple(new))
+        trained = 0
+        if job is not None:
+            trained = len(job.group.seeds) * (epoch or 0)
+            now = replace(
+                now,
+                method=job.config.method,
+                group_runs=len(job.group.keys & self.asked),
+                epoch=epoch or 0,
+                epochs=job.config.epochs,
+                waiting=waiting,
+            )
         if self._work:
-            trained = len(group.seeds) * (epoch or 0) if group else 0
             work_left = max(self._work_left - trained, 0)
-            time_left = self._time_s / self._work * work_left
-        return Progress(
-            method=group.method if group else None,
-            runs_done=self._runs_done,
-            runs=len(self.asked),
-            group_runs=len(group.keys & self.asked) if group else 0,
-            epoch=epoch or 0,
-            epochs=self.config_of(group).epochs if group else 0,
-            new=tuple(new),
-            time_left_s=time_left,
-            waiting=waiting,
-        )
+            now = replace(now, time_left_s=self._time_s / self._work * work_left)
+        self._on_progress(now)
 
 
 def hash_of(config: RunConfig, preparation: Preparation | None = None) -> str:

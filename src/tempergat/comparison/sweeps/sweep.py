@@ -2,13 +2,12 @@
 
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import torch
 
 from tempergat.base import GroupLocks
-from tempergat.comparison.storage.rows import Group
 from tempergat.comparison.storage.store import Store
 from tempergat.comparison.sweeps.shards import Shard
 from tempergat.comparison.sweeps.state import OnProgress, SweepState
@@ -70,8 +69,8 @@ def sweep(
             back every run that was asked for.
         OutOfMemory: A single run does not fit memory. All others have been trained.
     """
-    state = SweepState(dataset, configs, seeds, store, place, preparation, shard)
-    return _Sweep(state, on_progress, builds or {}).run(place)
+    what = (dataset, configs, seeds, store, place, preparation, shard, builds)
+    return _Sweep(SweepState(*what, on_progress)).run(place)
 
 
 def finished_runs(
@@ -87,7 +86,7 @@ def finished_runs(
     After a sweep that was stopped, these are the runs done so far.
     """
     state = SweepState(dataset, configs, seeds, store, place, preparation)
-    state.look_for_new_runs()
+    state.report()
     return state.runs()
 
 
@@ -108,57 +107,46 @@ class _Sweep:
     sets held ones aside. The second pass waits for those.
     """
 
-    def __init__(
-        self,
-        state: SweepState,
-        on_progress: OnProgress | None,
-        builds: Mapping[str, BuildModule],
-    ) -> None:
+    def __init__(self, state: SweepState) -> None:
         self._state = state
         self._store = state.store
-        self._builds = builds
-        self._on_progress = on_progress or (lambda progress: None)
         # What workers train, by number; a worker may train a part of the group.
-        self._started: dict[int, Group] = {}
+        self._started: dict[int, Job] = {}
         self._last_event_s = 0.0
         self._too_large: dict[RunConfig, str] = {}
 
     def run(self, place: torch.device | Workers) -> list[Run]:
         """Train what is missing; return all runs asked for."""
-        self._report(None)
-        pending = self._store.pending(self._state.groups)
+        self._state.report()
+        pending = self._pending(self._state.jobs.values())
         if not isinstance(place, torch.device):
             return self._train_groups(pending, place)
-        for group in pending:
+        at_once = max(len(pending), 1)
+        for group, _, graph, config, build, prepared in pending:
             # While the first group trains, the kernels of the others are compiled.
-            graph, config = self._state.dataset_of(group), self._state.config_of(group)
             compile_kernels(graph, config, len(group.seeds), place)
-        at_once = self._groups_at_once(pending, place)
+            fit = groups_at_once(graph, config, len(group.seeds), place)
+            if build is not None or (
+                prepared is not None
+                and (prepared.features or prepared.matmul_precision != "highest")
+            ):
+                fit = 1
+            at_once = min(at_once, fit)
         if at_once > 1:
             # Long ones first, so that none is left when the others have finished.
-            pending = sorted(pending, key=self._effort, reverse=True)
+            pending.sort(
+                key=lambda job: job.work * bytes_per_seed(job.dataset, job.config),
+                reverse=True,
+            )
         with LocalWorkers(place, at_once) as workers:
             return self._train_groups(pending, workers)
 
-    def _groups_at_once(self, groups: Sequence[Group], device: torch.device) -> int:
-        """How many of the groups are trained at once."""
-        most = max(len(groups), 1)
-        prepared = self._state.preparation
-        if prepared and (prepared.features or prepared.matmul_precision != "highest"):
-            return 1
-        for group in groups:
-            if self._builds.get(group.method):
-                return 1
-            graph, config = self._state.dataset_of(group), self._state.config_of(group)
-            most = min(most, groups_at_once(graph, config, len(group.seeds), device))
-        return most
+    def _pending(self, jobs: Iterable[Job]) -> list[Job]:
+        """Those of which some run is not in the store."""
+        by_group = {job.group: job for job in jobs}
+        return [by_group[group] for group in self._store.pending(by_group)]
 
-    def _effort(self, group: Group) -> int:
-        """The work of a group in comparison with others on its graph."""
-        graph, config = self._state.dataset_of(group), self._state.config_of(group)
-        return self._state.work(group) * bytes_per_seed(graph, config)
-
-    def _train_groups(self, pending: list[Group], workers: Workers) -> list[Run]:
+    def _train_groups(self, pending: list[Job], workers: Workers) -> list[Run]:
         """Train groups, then wait for those of others; return all runs asked for.
 
         Raises:
@@ -179,96 +167,80 @@ class _Sweep:
         return runs
 
     def _train_all(
-        self, groups: Sequence[Group], workers: Workers, locks: GroupLocks, wait: bool
-    ) -> list[Group]:
+        self, jobs: Sequence[Job], workers: Workers, locks: GroupLocks, wait: bool
+    ) -> list[Job]:
         """Train groups; return those that another sweep holds.
 
         Args:
-            groups: The groups.
+            jobs: The groups.
             workers: Who trains them.
             locks: The locks of groups.
             wait: Whether to wait for groups that another sweep holds. One group at a
                 time is then trained, so that no two sweeps wait for each other.
         """
-        queue, held = deque(groups), []
+        queue, held = deque(jobs), []
         while queue or self._started:
             while queue and workers.is_free and not (wait and self._started):
-                group = queue.popleft()
-                if not locks.acquire(group.id, wait=False):
+                job = queue.popleft()
+                number = job.group.id
+                if not locks.acquire(number, wait=False):
                     if not wait:
-                        held.append(group)
+                        held.append(job)
                         continue
-                    self._report(group, waiting=True)
-                    locks.acquire(group.id, wait=True)
-                parts = self._unfinished(group)
-                if parts == [group]:
-                    self._start(group, workers)
+                    self._state.report(job, waiting=True)
+                    locks.acquire(number, wait=True)
+                parts = self._unfinished(job)
+                if parts == [job]:
+                    self._start(job, workers)
                 else:
-                    locks.release(group.id)
+                    locks.release(number)
                     queue.extendleft(reversed(parts))
-                    self._report(group)
+                    self._state.report(job)
             if not self._started:
                 continue
-            trained, outcome = workers.wait(self._report)
-            group = self._started.pop(trained.id)
+            trained, outcome = workers.wait(self._state.report)
+            job = self._started.pop(trained.group.id)
+            seeds = trained.group.seeds
             if isinstance(outcome, list):
-                parts = self._put(group, trained, outcome)
-            elif len(trained.seeds) > 1:
-                half = trained.seeds[: (len(trained.seeds) + 1) // 2]
-                self._start(group, workers, half)
+                parts = self._put(job, trained, outcome)
+            elif len(seeds) > 1:
+                self._start(job, workers, seeds[: (len(seeds) + 1) // 2])
                 continue
             else:
-                self._too_large[self._state.config_of(group)] = str(outcome)
+                self._too_large[job.config] = str(outcome)
                 parts = []
-            locks.release(group.id)
+            locks.release(job.group.id)
             queue.extendleft(reversed(parts))
-            self._report(group)
+            self._state.report(job)
         return held
 
-    def _unfinished(self, group: Group) -> list[Group]:
+    def _unfinished(self, job: Job) -> list[Job]:
         """The group itself, what another sweep cut it into, or nothing.
 
         Only groups that are to be trained are listed.
         """
-        parts = self._store.parts_of(group)
-        if parts != [group]:
-            self._state.replace(group, parts)
-        is_too_large = self._state.config_of(group) in self._too_large
-        return [] if is_too_large else self._store.pending(parts)
+        parts = self._state.replace(job, self._store.parts_of(job.group))
+        return [] if job.config in self._too_large else self._pending(parts)
 
     def _start(
-        self, group: Group, workers: Workers, seeds: tuple[int, ...] | None = None
+        self, job: Job, workers: Workers, seeds: tuple[int, ...] | None = None
     ) -> None:
         """Have a group trained, or the part of it with these seeds."""
         if not self._started:
             self._last_event_s = time.monotonic()
-        self._started[group.id] = group
-        workers.start(
-            Job(
-                group if seeds is None else replace(group, seeds=seeds),
-                self._state.dataset_of(group),
-                self._state.config_of(group),
-                self._builds.get(group.method),
-                self._state.preparation,
-            )
-        )
+        self._started[job.group.id] = job
+        part = job.group if seeds is None else replace(job.group, seeds=seeds)
+        workers.start(job._replace(group=part))
 
-    def _put(self, group: Group, trained: Group, runs: Sequence[Run]) -> list[Group]:
+    def _put(self, job: Job, trained: Job, runs: Sequence[Run]) -> list[Job]:
         """Store the runs of a group, or of a part of it; return what is left of it."""
         # Several groups may be trained at once: the time between the ends of two of
         # them is what a group takes.
         now = time.monotonic()
         self._state.add_time(trained, now - self._last_event_s)
         self._last_event_s = now
-        split = self._state.parts[group.fingerprint].split
-        runs = [replace(run, split=split, group_id=group.id) for run in runs]
-        parts = self._store.put_part(group, runs)
-        self._state.replace(group, parts)
+        number = job.group.id
+        runs = [replace(run, split=job.split, group_id=number) for run in runs]
+        parts = self._state.replace(job, self._store.put_part(job.group, runs))
         # Never the part just trained: runs that do not come back are an error later.
-        return self._store.pending(part for part in parts if part.id != group.id)
-
-    def _report(
-        self, group: Group | None, epoch: int | None = None, *, waiting: bool = False
-    ) -> None:
-        """Show where the sweep stands, after an epoch or a look into the store."""
-        self._on_progress(self._state.progress(group, epoch, waiting=waiting))
+        return self._pending(part for part in parts if part.group.id != number)

@@ -5,7 +5,6 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from queue import SimpleQueue
-from types import TracebackType
 from typing import NamedTuple, Protocol, Self
 
 import torch
@@ -23,17 +22,33 @@ from tempergat.training import (
     train_group,
 )
 
-OnEpoch = Callable[[Group, int], None]
-
 
 class Job(NamedTuple):
-    """What a worker trains: a group, and what else `train_group` is given."""
+    """What a worker trains: a group, and what else `train_group` is given.
+
+    Attributes:
+        group: The group; a worker may be given a part of it.
+        split: Number of the split that it is trained on.
+        dataset: The graph with that split.
+        config: The settings that its runs share.
+        build: Builds the module, where it is a user's own.
+        preparation: What is done to features and model before every run.
+    """
 
     group: Group
+    split: int
     dataset: Dataset
     config: RunConfig
     build: BuildModule | None
     preparation: Preparation | None
+
+    @property
+    def work(self) -> int:
+        """Epochs of all its runs together."""
+        return len(self.group.seeds) * self.config.epochs
+
+
+OnEpoch = Callable[[Job, int], None]
 
 
 class Workers(Protocol):
@@ -54,7 +69,7 @@ class Workers(Protocol):
     def start(self, job: Job) -> None:
         """Train a group as soon as a worker is free."""
 
-    def wait(self, on_epoch: OnEpoch) -> tuple[Group, list[Run] | OutOfMemory]:
+    def wait(self, on_epoch: OnEpoch) -> tuple[Job, list[Run] | OutOfMemory]:
         """Wait for a group that was started to end: the group, and what came of it.
 
         Args:
@@ -87,7 +102,7 @@ class LocalWorkers:
         self._events: SimpleQueue[tuple[Job, int | list[Run] | BaseException]] = (
             SimpleQueue()
         )
-        self._threads: dict[Group, threading.Thread] = {}
+        self._threads: dict[int, threading.Thread] = {}
         # Trained one at a time by whoever waits.
         self._alone: deque[Job] = deque()
         self._stopped = threading.Event()
@@ -101,12 +116,7 @@ class LocalWorkers:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._stopped.set()
         for thread in self._threads.values():
             thread.join()
@@ -122,10 +132,10 @@ class LocalWorkers:
             self._alone.append(job)
             return
         thread = threading.Thread(target=self._work, args=(job,), daemon=True)
-        self._threads[job.group] = thread
+        self._threads[job.group.id] = thread
         thread.start()
 
-    def wait(self, on_epoch: OnEpoch) -> tuple[Group, list[Run] | OutOfMemory]:
+    def wait(self, on_epoch: OnEpoch) -> tuple[Job, list[Run] | OutOfMemory]:
         """Wait for a group to end; the epochs of the one started first are shown.
 
         A group that runs out of memory beside others is trained again alone.
@@ -133,12 +143,12 @@ class LocalWorkers:
         while self._threads:
             job, event = self._events.get()
             if isinstance(event, int):
-                if job.group == next(iter(self._threads)):
-                    on_epoch(job.group, event)
+                if job.group.id == next(iter(self._threads)):
+                    on_epoch(job, event)
                 continue
-            self._threads.pop(job.group).join()
+            self._threads.pop(job.group.id).join()
             if isinstance(event, list):
-                return job.group, event
+                return job, event
             if not isinstance(event, OutOfMemory):
                 raise event
             self._count = 1
@@ -148,11 +158,11 @@ class LocalWorkers:
         job = self._alone.popleft()
         torch.set_num_threads(self._torch_threads)
         try:
-            return job.group, self._train(job, lambda e: on_epoch(job.group, e))
+            return job, self._train(job, lambda epoch: on_epoch(job, epoch))
         except OutOfMemory as error:
             reason = str(error)
         free_memory(self.device)
-        return job.group, OutOfMemory(reason)
+        return job, OutOfMemory(reason)
 
     def _train(self, job: Job, on_epoch: Callable[[int], None]) -> list[Run]:
         return train_group(

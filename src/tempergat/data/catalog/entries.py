@@ -190,15 +190,11 @@ def find_entry(name: str) -> Entry:
     Raises:
         UserError: There is no such dataset; the message names the nearest ones.
     """
-    by_key = {_key(known): entry for known, entry in CATALOG.items()}
-    entry = by_key.get(_key(name))
-    if entry is not None:
-        return entry
+    key = name.lower().replace("_", "-")
+    for known, entry in CATALOG.items():
+        if known.replace("_", "-") == key:
+            return entry
     raise UserError(
         f"there is no dataset {name!r}; {did_you_mean(name, CATALOG)}choose one of "
         "`tempergat data list`, or give the path of your own graph"
     )
-
-
-def _key(name: str) -> str:
-    return name.lower().replace("_", "-")

@@ -139,10 +139,16 @@ def _transfer(file: RemoteFile, part: Path, progress: Progress | None) -> bool:
             return False
         raise
     with response:
-        resumed = response.status == 206 and _resumes_at(response.headers, done)
+        place = response.headers.get("Content-Range") or ""
+        resumed = response.status == 206 and place.startswith(f"bytes {done}-")
         if not resumed:
             done = 0
-            _remember_validator(part, response.headers)
+            _forget(part)
+            tag = response.headers.get("ETag") or response.headers.get("Last-Modified")
+            # The next attempt knows by it that the file is the same; a weak tag does
+            # not promise the same bytes.
+            if tag and not tag.startswith("W/"):
+                write_into(part.parent, _validator(part).name, tag)
         announced = response.headers.get("Content-Length")
         total = done + int(announced) if announced is not None else file.size
         _require_disk(file, part, None if total is None else total - done)
@@ -159,21 +165,8 @@ def _transfer(file: RemoteFile, part: Path, progress: Progress | None) -> bool:
     return total is None or done >= total
 
 
-def _resumes_at(headers: HTTPMessage, done: int) -> bool:
-    return (headers.get("Content-Range") or "").startswith(f"bytes {done}-")
-
-
 def _validator(part: Path) -> Path:
     return part.with_name(part.name + ".etag")
-
-
-def _remember_validator(part: Path, headers: HTTPMessage) -> None:
-    """Stores the tag by which the next attempt knows that the file is the same."""
-    _forget(part)
-    tag = headers.get("ETag") or headers.get("Last-Modified")
-    # A weak tag does not promise the same bytes.
-    if tag and not tag.startswith("W/"):
-        write_into(part.parent, _validator(part).name, tag)
 
 
 def _forget(part: Path) -> None:

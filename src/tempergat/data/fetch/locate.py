@@ -153,7 +153,13 @@ def _fetch(
         try:
             download(file, packed, progress)
         except DownloadError as error:
-            raise UserError(_how_to_supply(entry, raw, str(error))) from error
+            wanted = ", ".join(f"{file.name} from {file.url}" for file in entry.files)
+            mirrors = ", ".join(map(str, mirror_folders())) or "not set"
+            raise UserError(
+                f"{entry.name} could not be found or downloaded ({error}); put "
+                f"{wanted} into {raw}, or into a folder listed in TEMPERGAT_MIRROR "
+                f"(now {mirrors})"
+            ) from error
     if not file.members:
         return {file.name: packed}
     _verify(packed, file)
@@ -167,16 +173,6 @@ def _fetch(
     if packed.parent == raw:
         packed.unlink()
     return {name: raw / name for name in file.members}
-
-
-def _how_to_supply(entry: Entry, raw: Path, reason: str) -> str:
-    wanted = ", ".join(f"{file.name} from {file.url}" for file in entry.files)
-    mirrors = ", ".join(str(folder) for folder in mirror_folders()) or "not set"
-    return (
-        f"{entry.name} could not be found or downloaded ({reason}); put "
-        f"{wanted} into {raw}, or into a folder listed in TEMPERGAT_MIRROR "
-        f"(now {mirrors})"
-    )
 
 
 def _verify(path: Path, file: RemoteFile) -> None:

@@ -39,8 +39,7 @@ from tempergat.data.formats.errors import GraphError
 from tempergat.data.formats.graphs import are_widened
 from tempergat.data.formats.numpy_files import native_numbers
 from tempergat.data.tables.files import not_a_file
-from tempergat.data.user.labels import NoLabels
-from tempergat.data.user.user_graph import UserGraph
+from tempergat.data.user.reading import NoLabels, Reading, UserGraph
 from tempergat.data.user.validate import check_edges, require_finite
 
 _NOTES = "tempergat.json"
@@ -71,13 +70,10 @@ def is_array_folder(folder: Path) -> bool:
         )
 
 
-def read_array_folder(folder: Path, labelled: bool, verify: bool = False) -> UserGraph:
+def read_array_folder(folder: Path, reading: Reading) -> UserGraph:
     """Reads labels and masks of a folder of this layout, and maps the rest.
 
-    Args:
-        folder: The folder.
-        labelled: Whether there must be labels; otherwise they are not read.
-        verify: Whether to check edges and features even where that is noted.
+    For a report, edges and features are checked even where that is noted.
 
     Raises:
         UserError: A file is missing, damaged or cut short, or contradicts another.
@@ -89,16 +85,16 @@ def read_array_folder(folder: Path, labelled: bool, verify: bool = False) -> Use
         mapped = {name: torch.from_numpy(_typed(folder, name)) for name in _MAPPED}
     count = len(mapped["x"])
     data = Data(num_nodes=count, **mapped)
-    known = None if verify else _noted(folder)
+    known = None if reading.collect else _noted(folder)
     if known is None:
         known = _checked(folder, data)
     if are_widened(data.num_edges):
         data.edge_index = data.edge_index.long()
-    if labelled:
+    if reading.labelled:
         for name, array in _read_labels(folder, count).items():
             data[name] = torch.from_numpy(array)
-    notes = _note_of_unread(folder, labelled and MASKS[0] not in data)
-    return UserGraph(data, keeps_direction=True, notes=notes, mapped_hashes=known)
+    _note_unread(folder, reading, MASKS[0] in data)
+    return UserGraph(data, keeps_direction=True, mapped_hashes=known)
 
 
 def _typed(folder: Path, name: str) -> np.ndarray:
@@ -170,15 +166,11 @@ def _mapped(path: Path) -> np.ndarray:
     return array
 
 
-def _note_of_unread(folder: Path, may_be_split: bool) -> tuple[str, ...]:
-    """A note on files of arrays or tables that are not part of this layout.
-
-    Args:
-        folder: The folder.
-        may_be_split: Whether a file that is called like a split may be meant as one.
+def _note_unread(folder: Path, reading: Reading, has_masks: bool) -> None:
+    """Notes files of arrays or tables that are not part of this layout.
 
     Raises:
-        UserError: There is such a file.
+        UserError: One is called like a split, which the graph needs and lacks.
     """
     used = {f"{name}.npy" for name in (*_REQUIRED, *MASKS)}
     unread = sorted(
@@ -187,16 +179,15 @@ def _note_of_unread(folder: Path, may_be_split: bool) -> tuple[str, ...]:
         if entry.suffix in _GRAPH_SUFFIXES and entry.name not in used
     )
     for name in unread:
-        if may_be_split and _SPLIT_NAME.search(name.lower()):
+        if reading.labelled and not has_masks and _SPLIT_NAME.search(name.lower()):
             raise UserError(
                 f"{folder} has {name}, which is called like a split, but no "
                 "train_mask.npy; save the split as train_mask.npy, val_mask.npy and "
                 "test_mask.npy (bool, a value for each node), or move the file away"
             )
-    if not unread:
-        return ()
-    verb = "is" if len(unread) == 1 else "are"
-    return (f"{folder}: {listed(unread)} {verb} not read",)
+    if unread:
+        verb = "is" if len(unread) == 1 else "are"
+        reading.notes.append(f"{folder}: {listed(unread)} {verb} not read")
 
 
 def _checked(folder: Path, data: Data) -> dict[str, str]:

@@ -18,23 +18,14 @@ from tempergat.base import UserError, explain_unreadable
 from tempergat.data.tables.folder import join_tables
 from tempergat.data.tables.nodes import read_nodes
 from tempergat.data.tables.table import Table, find_column
-from tempergat.data.user.options import Problems, ReadOptions
-from tempergat.data.user.user_graph import UserGraph
+from tempergat.data.user.reading import Reading, UserGraph
 
 # The columns that a node or an edge has without any attribute.
 _OWN_COLUMNS = {"node": ("id",), "edge": ("source", "target")}
 
 
-def read_graphml(
-    path: Path, options: ReadOptions, problems: Problems, labelled: bool
-) -> UserGraph:
+def read_graphml(path: Path, reading: Reading) -> UserGraph:
     """Reads a GraphML file. Attributes are columns, as in tables.
-
-    Args:
-        path: The file.
-        options: How its attributes are read.
-        problems: Receives missing values and infinity among the features.
-        labelled: Whether there must be labels.
 
     Raises:
         UserError: The file is not well-formed, declares a document type, is not one
@@ -44,29 +35,29 @@ def read_graphml(
     with explain_unreadable(path):
         parser.parse()
     node_table, edge_table = parser.table("node"), parser.table("edge")
-    named = replace(options, id="id", source="source", dest="target")
-    if options.id and options.id != "id":
+    given = id_column = reading.options.id or "id"
+    if given != "id":
         # Edges name nodes by their elements, and the user by an attribute.
-        named = replace(named, id=find_column(node_table, options.id, "id"))
+        id_column = find_column(node_table, given, "id")
         elements = node_table.columns.pop("id")
-        names = node_table.columns[str(named.id)]
+        names = node_table.columns[id_column]
         name_of = dict(zip(elements, names, strict=True))
         for end in ("source", "target"):
             ends = [name_of.get(node, node) for node in edge_table.columns[end]]
             edge_table.columns[end] = np.array(ends, dtype=object)
-    nodes = read_nodes(iter([node_table]), (), named, problems, labelled)
-    pieces = iter([edge_table])
-    graph = join_tables(nodes, pieces, {}, named, problems, labelled)
-    notes = (
+    named = reading.with_options(id=id_column, source="source", dest="target")
+    nodes = read_nodes(iter([node_table]), (), named)
+    graph = join_tables(nodes, iter([edge_table]), {}, named)
+    reading.notes.extend(
         f"{path}: the attribute {name} is not read, because {name} is part of GraphML "
         "itself; rename it to use it"
         for name in parser.unread
     )
+    named_by = reading.options.id or "the ids of the file"
     return replace(
         graph,
         undirected=not parser.directed,
-        notes=(*graph.notes, *notes),
-        how_read=replace(graph.how_read, nodes=options.id or "the ids of the file"),
+        how_read=replace(graph.how_read, nodes=named_by),
     )
 
 

@@ -7,7 +7,7 @@ scipy's CSR: `adj_data`, `adj_indices`, `adj_indptr`, `adj_shape`, the same with
 or a dense `attr_matrix`, and `labels`, as in the gnn-benchmark repository.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -28,12 +28,10 @@ from tempergat.data.formats.numpy_files import (
     require_arrays,
 )
 from tempergat.data.user.edges import with_edge_columns
-from tempergat.data.user.labels import NoLabels
-from tempergat.data.user.options import ReadOptions, in_python
+from tempergat.data.user.options import in_python
+from tempergat.data.user.reading import NoLabels, Reading, UserGraph
 from tempergat.data.user.splits import is_split_array, split_arrays
-from tempergat.data.user.user_graph import UserGraph
 
-_Reader = Callable[[Path, NpzArchive, ReadOptions, bool], UserGraph]
 _KNOWN = ("edge_index", "x", "y", *MASKS, *EDGE_ARRAYS)
 _PARTS = tuple(
     f"{matrix}_{part}"
@@ -43,46 +41,34 @@ _PARTS = tuple(
 _WEIGHTS = "adj_data"
 
 
-def read_npz(path: Path, options: ReadOptions, labelled: bool) -> UserGraph:
+def read_npz(path: Path, reading: Reading) -> UserGraph:
     """Reads a graph from an .npz file.
-
-    Args:
-        path: The file.
-        options: Which arrays of the edges are used.
-        labelled: Whether it must hold labels; otherwise they are not read.
 
     Raises:
         UserError: The file is damaged, holds Python objects, or is not a graph.
     """
     with open_npz(path) as archive:
-        return _reader_of(path, archive)(path, archive, options, labelled)
+        names = archive.names
+        if "edge_index" in names:
+            return _read_pyg_names(path, archive, reading)
+        if "adj_indptr" in names:
+            return _read_matrices(path, archive, reading)
+        if "edges" in names:
+            return _read_node_edges(path, archive, reading)
+        for name in names:
+            # Often a pickled matrix, so that no other name is known.
+            if archive.header(name)[1].hasobject:
+                raise refuse_pickled(path, name)
+        raise GraphError(
+            path,
+            f"has no array edge_index, only {', '.join(names[:9]) or 'none'}",
+            f"an .npz graph takes {', '.join(_KNOWN)}, or the arrays of a published "
+            "layout (adj_data, adj_indices, ... or node_features, node_labels, edges)",
+        )
 
 
-def _reader_of(path: Path, archive: NpzArchive) -> _Reader:
-    names = archive.names
-    if "edge_index" in names:
-        return _read_pyg_names
-    if "adj_indptr" in names:
-        return read_matrices
-    if "edges" in names:
-        return read_node_edges
-    for name in names:
-        # Often a pickled matrix, so that no other name is known.
-        if archive.header(name)[1].hasobject:
-            raise refuse_pickled(path, name)
-    raise GraphError(
-        path,
-        f"has no array edge_index, only {', '.join(names[:9]) or 'none'}",
-        f"an .npz graph takes {', '.join(_KNOWN)}, or the arrays of a published layout "
-        "(adj_data, adj_indices, ... or node_features, node_labels, edges)",
-    )
-
-
-def _read_pyg_names(
-    path: Path, archive: NpzArchive, options: ReadOptions, labelled: bool
-) -> UserGraph:
-    names = archive.names
-    asked = {*options.edge_features, options.edge_weight}
+def _read_pyg_names(path: Path, archive: NpzArchive, reading: Reading) -> UserGraph:
+    names, labelled = archive.names, reading.labelled
     for name in ("edge_index", "y") if labelled else ("edge_index", "x"):
         if name not in names:
             raise (NoLabels if name == "y" else UserError)(
@@ -90,7 +76,7 @@ def _read_pyg_names(
                 f"takes {', '.join(_KNOWN)}"
             )
     split = [name for name in names if is_split_array(name)]
-    unknown = sorted(set(names) - {*_KNOWN, *asked, *split})
+    unknown = sorted(set(names) - {*_KNOWN, *reading.edge_columns, *split})
     if unknown:
         raise UserError(
             f"{path} has an array {unknown[0]}, which is not known; "
@@ -101,23 +87,13 @@ def _read_pyg_names(
     wanted = ["edge_index", "x", *(("y", *split) if labelled else ())]
     tensors = read_tensors(path, archive, [name for name in wanted if name in names])
     data = Data.from_dict(tensors)
-    return with_edge_columns(
-        UserGraph(data, how_read=HowRead(split=tuple(split_arrays(data)))),
-        str(path),
-        [name for name in names if name in asked or name in EDGE_ARRAYS],
-        lambda name: read_edge_column(path, archive, tensors["edge_index"], name),
-        options,
-    )
+    how_read = HowRead(split=tuple(split_arrays(data)))
+    return _with_edge_arrays(UserGraph(data, how_read=how_read), path, archive, reading)
 
 
-def read_node_edges(
-    path: Path, archive: NpzArchive, options: ReadOptions, labelled: bool
-) -> UserGraph:
-    """Reads the layout of `node_features`, `node_labels`, `edges` and masks.
-
-    Raises:
-        UserError: An array is missing, or of a wrong shape or type.
-    """
+def _read_node_edges(path: Path, archive: NpzArchive, reading: Reading) -> UserGraph:
+    """Reads the layout of `node_features`, `node_labels`, `edges` and masks."""
+    labelled = reading.labelled
     meaning = {"edges": "edge_index", "node_features": "x"}
     if labelled:
         meaning["node_labels"] = "y"
@@ -125,7 +101,6 @@ def read_node_edges(
             meaning |= {f"{mask}s": mask for mask in MASKS}
         else:
             meaning |= {name: name for name in archive.names if is_split_array(name)}
-    asked = {*options.edge_features, options.edge_weight}
     needed = "node_labels" if labelled else "node_features"
     require_arrays(path, archive, ("edges", needed))
     present = [name for name in meaning if name in archive.names]
@@ -142,24 +117,26 @@ def read_node_edges(
     tensors["edges"] = edges.T.contiguous()
     data = Data.from_dict({meaning[name]: tensors[name] for name in present})
     masks = [name for name in present if meaning[name] in split_arrays(data)]
-    every = ("edges", "node_features", "node_labels", *masks, *asked, *EDGE_ARRAYS)
-    return with_edge_columns(
-        UserGraph(data, how_read=_how_read("node_labels", masks, archive, every)),
-        str(path),
-        [name for name in archive.names if name in asked or name in EDGE_ARRAYS],
-        lambda name: read_edge_column(path, archive, tensors["edges"], name),
-        options,
-    )
+    every = ("edges", "node_features", "node_labels", *masks, *EDGE_ARRAYS)
+    known = {*every, *reading.edge_columns}
+    how_read = _how_read("node_labels", masks, archive, known)
+    return _with_edge_arrays(UserGraph(data, how_read=how_read), path, archive, reading)
 
 
-def read_matrices(
-    path: Path, archive: NpzArchive, options: ReadOptions, labelled: bool
+def _with_edge_arrays(
+    graph: UserGraph, path: Path, archive: NpzArchive, reading: Reading
 ) -> UserGraph:
-    """Reads the layout of `adj_*`, `attr_*` and `labels`.
+    known, edges = {*EDGE_ARRAYS, *reading.edge_columns}, graph.data.edge_index
+    names = [name for name in archive.names if name in known]
 
-    Raises:
-        UserError: An array is missing, or the arrays contradict each other.
-    """
+    def read(name: str) -> np.ndarray:
+        return read_edge_column(path, archive, edges, name)
+
+    return with_edge_columns(graph, str(path), names, read, reading)
+
+
+def _read_matrices(path: Path, archive: NpzArchive, reading: Reading) -> UserGraph:
+    """Reads the layout of `adj_*`, `attr_*` and `labels`."""
     adjacency = read_csr(path, archive, "adj_")
     if adjacency.shape[0] != adjacency.shape[1]:
         problem = f"adj_shape is {adjacency.shape}"
@@ -170,7 +147,7 @@ def read_matrices(
         data.x = read_tensors(path, archive, ["attr_matrix"])["attr_matrix"]
     elif "attr_indptr" in archive.names:
         data.x = as_tensor(read_csr(path, archive, "attr_"))
-    if labelled:
+    if reading.labelled:
         require_arrays(path, archive, ["labels"])
         data.y = read_tensors(path, archive, ["labels"])["labels"]
         split = [name for name in archive.names if is_split_array(name)]
@@ -190,15 +167,14 @@ def read_matrices(
     ends = np.stack([rows, adjacency.indices.astype(np.int64)])
     data.edge_index = as_tensor(ends)
     is_weighted = bool((adjacency.data != 1).any())
-    asked = {*options.edge_features, options.edge_weight}
     masks = list(split_arrays(data))
     known = ("labels", "attr_matrix", *_PARTS, *masks)
     return with_edge_columns(
         UserGraph(data, how_read=_how_read("labels", masks, archive, known)),
         str(path),
-        [_WEIGHTS] if is_weighted or _WEIGHTS in asked else [],
+        [_WEIGHTS] if is_weighted or _WEIGHTS in reading.edge_columns else [],
         lambda _: adjacency.data,
-        options,
+        reading,
     )
 
 

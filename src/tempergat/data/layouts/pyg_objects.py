@@ -2,7 +2,6 @@
 
 import re
 import warnings
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,8 @@ from tempergat.data.user.edges import (
     with_edge_columns,
     without_edge_columns,
 )
-from tempergat.data.user.options import ReadOptions
+from tempergat.data.user.reading import Reading, UserGraph
 from tempergat.data.user.splits import is_split_array, split_arrays
-from tempergat.data.user.user_graph import UserGraph
 
 # What is read of a graph. NumPy arrays under other names are left as they are.
 _USED = ("x", "y", "edge_index", "edge_attr", "edge_weight", *MASKS)
@@ -30,15 +28,11 @@ _USED = ("x", "y", "edge_index", "edge_attr", "edge_weight", *MASKS)
 _OF_PYG = ("num_nodes", "batch", "ptr")
 
 
-def read_pt(path: Path, options: ReadOptions) -> UserGraph:
+def read_pt(path: Path, reading: Reading) -> UserGraph:
     """Reads a saved PyG graph without running code.
 
     The file may hold a `Data`, a `HeteroData`, a `Batch`, which is read as one graph of
     unconnected parts, or what `InMemoryDataset.save` writes for one graph.
-
-    Args:
-        path: The file.
-        options: Which edge attributes are used.
 
     Raises:
         UserError: The file is damaged, or holds anything else.
@@ -57,7 +51,7 @@ def read_pt(path: Path, options: ReadOptions) -> UserGraph:
             f"({_reason(error)}); save it with torch.save(data, path), data being a "
             "PyG Data or HeteroData of plain tensors"
         ) from error
-    return from_pyg(str(path), _only_graph(path, value), options)
+    return from_pyg(_only_graph(path, value), reading)
 
 
 def _only_graph(path: Path, value: Any) -> Data | HeteroData:
@@ -72,10 +66,17 @@ def _only_graph(path: Path, value: Any) -> Data | HeteroData:
         graph, slices = value[:2]
         if slices is not None:
             _refuse_several(path, "the graphs of a dataset")
-        if isinstance(graph, dict):
-            kind = value[2] if len(value) == 3 else Data
-            graph = _from_dict(path, graph, kind)
+        kind = value[2] if len(value) == 3 else Data
         value = graph
+        if isinstance(graph, dict) and kind in (Data, HeteroData):
+            try:
+                value = kind.from_dict(graph)
+            except Exception as error:
+                # The dictionary can hold anything under any key.
+                raise UserError(
+                    f"{path} holds a broken {kind.__name__} ({first_line(error)}); "
+                    "save it again"
+                ) from error
     if isinstance(value, list) and any(isinstance(one, Data) for one in value):
         _refuse_several(path, f"a list of {counted(len(value), 'graph')}")
     if not isinstance(value, Data | HeteroData):
@@ -83,20 +84,6 @@ def _only_graph(path: Path, value: Any) -> Data | HeteroData:
             f"{path} holds a {type(value).__name__}; save a PyG Data or HeteroData"
         )
     return value
-
-
-def _from_dict(path: Path, graph: dict[Any, Any], kind: Any) -> Data | HeteroData:
-    if kind not in (Data, HeteroData):
-        raise UserError(f"{path} holds a dict; save a PyG Data or HeteroData")
-    try:
-        made: Data | HeteroData = kind.from_dict(graph)
-    except Exception as error:
-        # The dictionary can hold anything under any key.
-        raise UserError(
-            f"{path} holds a broken {kind.__name__} ({first_line(error)}); save it "
-            "again"
-        ) from error
-    return made
 
 
 def _refuse_several(path: Path, what: str) -> None:
@@ -118,7 +105,7 @@ def _reason(error: BaseException) -> str:
     return first_line(error)
 
 
-def from_pyg(source: str, graph: Data | HeteroData, options: ReadOptions) -> UserGraph:
+def from_pyg(graph: Data | HeteroData, reading: Reading) -> UserGraph:
     """A copy of a PyG object, with the edge attributes that the options name.
 
     Edge attributes that are not asked for stay on the graph until it is hashed, because
@@ -128,13 +115,17 @@ def from_pyg(source: str, graph: Data | HeteroData, options: ReadOptions) -> Use
         UserError: The object is broken, holds tensors that numpy cannot hold, or has
             no such edge attribute.
     """
+    source = reading.name
     data = _plain_graph(source, graph)
-    read = UserGraph(
-        data,
-        keeps_direction=True,
-        notes=_note_of_batch(source, graph),
-        how_read=_how_read(data, options.target),
-    )
+    how_read = _how_read(data, reading.options.target)
+    read = UserGraph(data, keeps_direction=True, how_read=how_read)
+    # PyG keeps the number of joined graphs apart from the attributes.
+    joined = getattr(graph, "_num_graphs", None)
+    if isinstance(joined, int):
+        reading.notes.append(
+            f"{source} is a Batch of {counted(joined, 'graph')}, which are read as one "
+            "graph of unconnected parts"
+        )
     if isinstance(data, HeteroData):
         unused = [
             f"{name} of {'__'.join(kind)}"
@@ -142,8 +133,8 @@ def from_pyg(source: str, graph: Data | HeteroData, options: ReadOptions) -> Use
             for name in data[kind]
             if name in ("edge_attr", "edge_weight")
         ]
-        more = without_edge_columns(source, unused, options)
-        return replace(read, notes=(*read.notes, *more))
+        without_edge_columns(source, unused, reading)
+        return read
     ends = data.get("edge_index")
     if not isinstance(ends, Tensor) or ends.dim() != 2:
         # What is wrong with the edges is said where they are checked.
@@ -154,7 +145,7 @@ def from_pyg(source: str, graph: Data | HeteroData, options: ReadOptions) -> Use
         if isinstance(data[name], Tensor) and data[name].dim() <= 2
     ]
     return with_edge_columns(
-        read, source, names, lambda name: data[name].numpy(), options
+        read, source, names, lambda name: data[name].numpy(), reading
     )
 
 
@@ -176,17 +167,6 @@ def _how_read(data: Data | HeteroData, target: str | None) -> HowRead:
             f"{n}{of if kind else ''}" for n, _ in store.items() if n not in used
         ]
     return HowRead(split=split, not_read=tuple(unread))
-
-
-def _note_of_batch(source: str, graph: Data | HeteroData) -> tuple[str, ...]:
-    # PyG keeps the number of joined graphs apart from the attributes.
-    joined = getattr(graph, "_num_graphs", None)
-    if not isinstance(joined, int):
-        return ()
-    return (
-        f"{source} is a Batch of {counted(joined, 'graph')}, which are read as one "
-        "graph of unconnected parts",
-    )
 
 
 def _plain_graph(source: str, graph: Data | HeteroData) -> Data | HeteroData:

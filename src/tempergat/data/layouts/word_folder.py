@@ -19,8 +19,7 @@ from tempergat.data.features import csr_tensor
 from tempergat.data.formats.errors import GraphError
 from tempergat.data.tables.files import find_table, iter_tables
 from tempergat.data.tables.folder import read_tables
-from tempergat.data.user.options import Problems, ReadOptions
-from tempergat.data.user.user_graph import UserGraph
+from tempergat.data.user.reading import Reading, UserGraph
 
 _FEATURES = "features.json"
 # Names under which the id and the label of nodes were published. In the table with
@@ -38,18 +37,13 @@ def is_word_folder(folder: Path) -> bool:
     return has_words and find_table(folder, "target") is not None
 
 
-def read_word_folder(folder: Path, options: ReadOptions, labelled: bool) -> UserGraph:
+def read_word_folder(folder: Path, reading: Reading) -> UserGraph:
     """Reads a folder of this layout.
-
-    Args:
-        folder: The folder.
-        options: Which columns of `target.csv` are the id and the label.
-        labelled: Whether there must be labels.
 
     Raises:
         UserError: A file is missing, or contradicts another.
     """
-    if options.features is not None or options.one_hot:
+    if reading.options.features is not None or reading.options.one_hot:
         raise UserError(
             f"the features of {folder} come from {_FEATURES}; leave out --features and "
             "--one-hot"
@@ -59,16 +53,11 @@ def read_word_folder(folder: Path, options: ReadOptions, labelled: bool) -> User
         raise UserError(
             f"{folder} has {_FEATURES}, but no edges.csv or target.csv; add it"
         )
-    return read_word_files(target, edges, folder / _FEATURES, options, labelled)
+    return read_word_files(target, edges, folder / _FEATURES, reading)
 
 
 def read_word_files(
-    target: Path,
-    edges: Path,
-    words: Path,
-    options: ReadOptions,
-    labelled: bool = True,
-    num_words: int = 0,
+    target: Path, edges: Path, words: Path, reading: Reading, num_words: int = 0
 ) -> UserGraph:
     """Reads the three files of this layout, whatever they are called.
 
@@ -76,21 +65,19 @@ def read_word_files(
         target: The table of nodes; a split is looked for beside it.
         edges: The table of edges.
         words: The words of every node.
-        options: Which columns of `target` are the id and the label.
-        labelled: Whether there must be labels.
+        reading: Which columns of `target` are the id and the label.
         num_words: How many words there are at least.
 
     Raises:
         UserError: A file contradicts another.
     """
-    names = list(next(iter(iter_tables(target))).columns)
-    options = replace(
-        options,
+    names, options = next(iter_tables(target)).columns, reading.options
+    reading = replace(reading, collect=False).with_options(
         id=options.id or next((name for name in _IDS if name in names), None),
         label=options.label or next((n for n in _LABELS if n in names), None),
         features=(),
     )
-    graph = read_tables(target.parent, target, edges, options, Problems(), labelled)
+    graph = read_tables(target.parent, target, edges, reading)
     ids = graph.node_ids or map(str, range(int(graph.data.num_nodes)))
     rows = {name: row for row, name in enumerate(ids)}
     graph.data.x = _read_word_lists(words, rows, num_words)

@@ -19,9 +19,9 @@ from tempergat.data.formats.numpy_files import (
     require_shape,
 )
 from tempergat.data.layouts.npz import read_npz
-from tempergat.data.user.options import ReadOptions
-from tempergat.data.user.user_graph import UserGraph
-from tempergat.data.user.validate import check_edges, drop_unused_classes
+from tempergat.data.user.reading import Reading, UserGraph
+from tempergat.data.user.splits import drop_unused_classes
+from tempergat.data.user.validate import check_edges
 
 _NUM_SPLITS = 10
 _SPLITS = dict(zip(MASKS, ("train_idx", "val_idx", "test_idx"), strict=True))
@@ -39,7 +39,7 @@ def read_heterophilous(paths: dict[str, Path]) -> Data:
     wanted = {mask: (len(data.y), _NUM_SPLITS) for mask in MASKS}
     for name, shape in {**wanted, "x": (len(data.y), *data.x.shape[1:])}.items():
         require_shape(path, name, tuple(data[name].shape), shape)
-    drop_unused_classes(str(path), UserGraph(data), masks)
+    drop_unused_classes(UserGraph(data), masks, Reading(str(path)))
     data.x = data.x.float()
     return data
 
@@ -65,7 +65,7 @@ def read_csr_parts(paths: dict[str, Path], binary: bool = True) -> Data:
 
 def _read_npz(path: Path, drop_loops: bool) -> Data:
     """A graph in a layout that users may give too, with edges followed both ways."""
-    data = read_npz(path, ReadOptions(), labelled=True).data
+    data = read_npz(path, Reading(str(path))).data
     data.y = as_tensor(class_numbers(path, data.y.numpy()))
     ((_, _, (count, _)),) = check_edges(str(path), data)
     edges = symmetrize(data.edge_index.numpy(), count, drop_loops)

@@ -275,7 +275,9 @@ def _build(content: dict[str, Any]) -> HeteroData:
         if kind == _VENUE:
             continue
         table = content["node_feature"][kind]
-        _require_order(kind, _column(table, "id"), numbers)
+        for row, identifier in enumerate(_column(table, "id")):
+            if numbers[identifier] != row:
+                raise ValueError(f"row {row} of {kind} belongs to node {identifier}")
         data[kind].num_nodes = len(numbers)
         vectors = _column(table, "emb")
         features = np.empty((len(numbers), len(vectors[0])), np.float32)
@@ -298,12 +300,6 @@ def _build(content: dict[str, Any]) -> HeteroData:
     papers.val_mask = as_tensor(labelled & (years == _VALIDATION_YEAR))
     papers.test_mask = as_tensor(labelled & (years > _VALIDATION_YEAR))
     return data
-
-
-def _require_order(kind: str, identifiers: np.ndarray, numbers: dict[Any, int]) -> None:
-    for row, identifier in enumerate(identifiers):
-        if numbers[identifier] != row:
-            raise ValueError(f"row {row} of {kind} belongs to node {identifier}")
 
 
 def _add_relation(

@@ -17,6 +17,7 @@ from tempergat.data.formats.number_tables import read_edges, require_nodes
 from tempergat.data.formats.numpy_files import load_arrays, require_shape
 from tempergat.data.layouts.word_folder import read_word_files
 from tempergat.data.user.options import ReadOptions
+from tempergat.data.user.reading import Reading
 
 _NUM_SPLITS = 10
 
@@ -63,7 +64,10 @@ def read_geom_gcn(paths: dict[str, Path], *, word_lists: bool = False) -> Data:
     y = np.empty(num_nodes, dtype=np.int64)
     y[nodes] = labels
     edges = read_edges(paths["out1_graph_edges.txt"], num_nodes, header_lines=1)
-    splits = [load_arrays(file, *MASKS) for file in _split_files(paths)]
+    # The names of these files begin with the graph's.
+    ends = [f"_split_0.6_0.2_{number}.npz" for number in range(_NUM_SPLITS)]
+    files = [next(p for name, p in paths.items() if name.endswith(end)) for end in ends]
+    splits = [load_arrays(file, *MASKS) for file in files]
     return make_graph(
         num_nodes,
         x=x,
@@ -71,14 +75,6 @@ def read_geom_gcn(paths: dict[str, Path], *, word_lists: bool = False) -> Data:
         edge_index=deduplicate(edges, num_nodes),
         **{name: np.stack([s[name] != 0 for s in splits], axis=1) for name in MASKS},
     )
-
-
-def _split_files(paths: dict[str, Path]) -> list[Path]:
-    """The files of the splits in order; their names begin with the graph's."""
-    ends = [f"_split_0.6_0.2_{number}.npz" for number in range(_NUM_SPLITS)]
-    return [
-        next(path for name, path in paths.items() if name.endswith(end)) for end in ends
-    ]
 
 
 def read_musae(
@@ -105,7 +101,8 @@ def read_musae(
         for end in ("edges.csv", ".json", "target.csv")
     )
     options = ReadOptions(id=id_column, label=label_column)
-    graph = read_word_files(table, edges, words, options, num_words=num_words)
+    reading = Reading(str(table.parent), options)
+    graph = read_word_files(table, edges, words, reading, num_words)
     if graph.class_names not in (None, tuple(classes)):
         problem = f"has the classes {listed(graph.class_names)}, not {listed(classes)}"
         raise DamagedFile(table, problem)

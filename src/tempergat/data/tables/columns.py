@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from tempergat.base import UserError, joined, listed
 from tempergat.data.dataset import MASKS
 from tempergat.data.tables.table import Table, as_text, find_column
-from tempergat.data.user.labels import NoLabels
-from tempergat.data.user.options import Question, ReadOptions, in_python, option_flag
+from tempergat.data.user.options import ReadOptions, in_python, option_flag
+from tempergat.data.user.reading import NoLabels, Question
 from tempergat.data.user.splits import (
     TRUTH,
     column_part,
@@ -77,8 +77,9 @@ def node_columns(table: Table, options: ReadOptions, labelled: bool) -> NodeColu
         UserError: A column is missing, or it is not clear what it is.
     """
     given, table = table, table.without(options.drop)
+    called = {name: _role_named(table, name) for name in table.columns}
     roles = {
-        role: _find_role(table, role, getattr(options, role), labelled)
+        role: _find_role(table, role, getattr(options, role), called, labelled)
         for role in _NAMES
     }
     one_hot = [
@@ -89,6 +90,7 @@ def node_columns(table: Table, options: ReadOptions, labelled: bool) -> NodeColu
     chosen = [find_column(table, name, "features") for name in options.features or ()]
     named = {roles["id"], roles["label"], *one_hot, *chosen}
     parts = _split_parts(table, [name for name in table.columns if name not in named])
+    called |= dict.fromkeys(parts, "split_column")
     masks, split = _mask_columns(parts), roles["split_column"]
     if options.split_column is not None:
         is_mask = split is not None and split in masks.values()
@@ -118,18 +120,12 @@ def node_columns(table: Table, options: ReadOptions, labelled: bool) -> NodeColu
         features = [name for name in table.columns if name not in taken]
         _refuse_row_numbers(table)
         if options.split_column is not None:
-            features = [
-                name
-                for name in features
-                if name not in parts and _role_named(table, name) != "split_column"
-            ]
+            features = [n for n in features if called[n] != "split_column"]
         if labelled and not masks and roles["split_column"] is None:
             _refuse_incomplete_split(table, features, parts)
-        _refuse_unclear(table, features, roles, masks, parts, labelled)
+        _refuse_unclear(table, features, called, roles, masks, parts, labelled)
         if not labelled:
-            features = [
-                n for n in features if n not in parts and not _role_named(table, n)
-            ]
+            features = [name for name in features if called[name] is None]
     if labelled and roles["label"] is None:
         raise NoLabels(
             f"{table.path} has no column label, only "
@@ -203,7 +199,11 @@ def _has_coordinates(table: Table) -> bool:
 
 
 def _find_role(
-    table: Table, role: str, given: str | None, labelled: bool
+    table: Table,
+    role: str,
+    given: str | None,
+    called: dict[str, str | None],
+    labelled: bool,
 ) -> str | None:
     if given == "" and role != "label":
         return None
@@ -213,15 +213,12 @@ def _find_role(
             return None
         return find_column(table, given, role)
     names = _NAMES[role]
-    alike = [n for n in table.columns if plain_name(n) in names]
-    if role == "label" and _has_coordinates(table):
-        alike = [name for name in alike if plain_name(name) != "y"]
-        if not alike and labelled:
-            raise UserError(
-                f"{table.path} has the columns x and y and others, so y may be the "
-                f"label or a coordinate; choose the label with --label "
-                f"{in_python('label')}"
-            )
+    alike = [name for name, kind in called.items() if kind == role]
+    if role == "label" and labelled and not alike and _has_coordinates(table):
+        raise UserError(
+            f"{table.path} has the columns x and y and others, so y may be the label "
+            f"or a coordinate; choose the label with --label {in_python('label')}"
+        )
     exact = [name for name in alike if name == names[0]]
     first = [name for name in alike if plain_name(name) == names[0]]
     for choice in (exact, first, alike):
@@ -301,6 +298,7 @@ def _refuse_row_numbers(table: Table) -> None:
 def _refuse_unclear(
     table: Table,
     features: list[str],
+    called: dict[str, str | None],
     roles: dict[str, str | None],
     masks: dict[str, str],
     parts: dict[str, str],
@@ -308,7 +306,7 @@ def _refuse_unclear(
 ) -> None:
     """Refuses a feature that has the name of a label, an id or a split."""
     for name in features:
-        kind = "split_column" if name in parts else _role_named(table, name)
+        kind = called[name]
         if kind is None or (not labelled and kind != "id"):
             continue
         chosen = roles[kind]

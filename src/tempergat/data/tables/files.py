@@ -108,12 +108,15 @@ def read_table(path: Path) -> Table:
 
 
 def _iter_csv(path: Path) -> Iterator[Table]:
+    import pandas
+
     line = 1
     try:
         with explain_unreadable(path), _open_text(path) as stream:
             first = stream.readline()
             separator = _separator(path, first)
-            reader = _csv_reader(itertools.chain([first], stream), separator)
+            marks: Any = {"strict": True, "delimiter": separator}
+            reader = csv.reader(itertools.chain([first], stream), **marks)
             header = [name.strip() for name in next(reader, [])]
             if not any(header):
                 raise UserError(
@@ -122,12 +125,21 @@ def _iter_csv(path: Path) -> Iterator[Table]:
             _require_distinct(path, header)
             line, row = reader.line_num + 1, 2
             while _are_plain(lines := stream.readlines(_PIECE), separator, len(header)):
-                columns = _plain_columns("".join(lines), separator, header)
+                frame = pandas.read_csv(
+                    io.StringIO("".join(lines)),
+                    sep=separator,
+                    header=None,
+                    names=header,
+                    dtype=object,
+                    na_filter=False,
+                    skip_blank_lines=False,
+                )
+                columns = {name: frame[name].to_numpy() for name in header}
                 numbers = row + np.arange(len(lines))
                 yield Table(path, columns, numbers, separator == ";")
                 row += len(lines)
                 line += len(lines)
-            reader = _csv_reader(itertools.chain(lines, stream), separator)
+            reader = csv.reader(itertools.chain(lines, stream), **marks)
             plain_end = line
             size = max(1, _PIECE // (8 * len(header)))
             while (records := list(itertools.islice(reader, size))) or row == 2:
@@ -174,10 +186,6 @@ def _separator(path: Path, header: str) -> str:
     return max(_SEPARATORS, key=columns)
 
 
-def _csv_reader(lines: Iterable[str], separator: str) -> Any:
-    return csv.reader(lines, strict=True, delimiter=separator)
-
-
 def _are_plain(lines: list[str], separator: str, width: int) -> bool:
     """Whether each line is a row of that many values, which pandas reads as we do.
 
@@ -193,23 +201,6 @@ def _are_plain(lines: list[str], separator: str, width: int) -> bool:
     value = rf'(?:"[^"\r\n]*"|[^"\r\n{mark}]*)'
     row = re.compile(rf"{value}(?:{mark}{value}){{{width - 1}}}[\r\n]*")
     return all(map(row.fullmatch, lines))
-
-
-def _plain_columns(
-    text: str, separator: str, header: list[str]
-) -> dict[str, np.ndarray]:
-    import pandas
-
-    frame = pandas.read_csv(
-        io.StringIO(text),
-        sep=separator,
-        header=None,
-        names=header,
-        dtype=object,
-        na_filter=False,
-        skip_blank_lines=False,
-    )
-    return {name: frame[name].to_numpy() for name in header}
 
 
 def _columns_of_rows(

@@ -10,7 +10,13 @@ import torch
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.data.storage import BaseStorage
 
-from tempergat.base import UserError, counted, explain_unreadable, suggest_one_of
+from tempergat.base import (
+    UserError,
+    counted,
+    did_you_mean,
+    explain_unreadable,
+    listed,
+)
 from tempergat.data.dataset import HowRead
 from tempergat.data.tables.columns import edge_ends
 from tempergat.data.tables.files import (
@@ -20,74 +26,45 @@ from tempergat.data.tables.files import (
     unread_files,
 )
 from tempergat.data.tables.nodes import Nodes, node_rows, read_nodes
+from tempergat.data.tables.numbers import as_numbers, fill_gaps
 from tempergat.data.tables.split_tables import read_split, split_tables
-from tempergat.data.tables.table import (
-    Table,
-    as_known_text,
-    as_numbers,
-    as_text,
-    fill_gaps,
-)
+from tempergat.data.tables.table import Table, as_known_text, as_text
 from tempergat.data.user.edges import with_edge_columns
-from tempergat.data.user.labels import classes_of_texts, known_labels
-from tempergat.data.user.options import Problems, ReadOptions, missing_words
-from tempergat.data.user.user_graph import UserGraph
+from tempergat.data.user.labels import classes_of_texts
+from tempergat.data.user.options import ReadOptions
+from tempergat.data.user.reading import Reading, UserGraph
 
 
-def read_folder(
-    folder: Path,
-    options: ReadOptions,
-    problems: Problems,
-    labelled: bool,
-) -> UserGraph:
+def read_folder(folder: Path, reading: Reading) -> UserGraph:
     """Reads `nodes`, `edges` and, where there is one, the table of the split.
-
-    Args:
-        folder: Where the tables are.
-        options: How they are read.
-        problems: Receives missing values and infinity among the features.
-        labelled: Whether some node must have a label; otherwise labels and splits are
-            not read.
 
     Raises:
         UserError: A table is missing or contradicts another; file and row are named.
     """
-    node_table, edge_table = _find_tables(folder, options)
-    graph = read_tables(folder, node_table, edge_table, options, problems, labelled)
-    if node_table.name.startswith("nodes."):
-        return graph
-    note = (
-        f"{folder}: {node_table.name} is taken for the nodes and {edge_table.name} for "
-        "the edges; call them nodes and edges to say so"
-    )
-    return replace(graph, notes=(*graph.notes, note))
+    node_table, edge_table = _find_tables(folder, reading.options)
+    graph = read_tables(folder, node_table, edge_table, reading)
+    if not node_table.name.startswith("nodes."):
+        reading.notes.append(
+            f"{folder}: {node_table.name} is taken for the nodes and "
+            f"{edge_table.name} for the edges; call them nodes and edges to say so"
+        )
+    return graph
 
 
 def read_tables(
-    folder: Path,
-    node_table: Path,
-    edge_table: Path,
-    options: ReadOptions,
-    problems: Problems,
-    labelled: bool,
+    folder: Path, node_table: Path, edge_table: Path, reading: Reading
 ) -> UserGraph:
-    """Reads these tables, and that of the split; arguments as in `read_folder`."""
+    """Reads the tables of nodes and edges in a folder, and that of the split."""
     ends = [(edge_table, side) for side in (0, 1)]
-    nodes = read_nodes(iter_tables(node_table), ends, options, problems, labelled)
-    split = split_tables(folder, options, labelled)
-    pieces = iter_tables(edge_table)
-    graph = join_tables(nodes, pieces, split, options, problems, labelled)
+    nodes = read_nodes(iter_tables(node_table), ends, reading)
+    split = split_tables(folder, reading)
+    graph = join_tables(nodes, iter_tables(edge_table), split, reading)
     read = (node_table, edge_table, *split.values())
     return graph.not_reading(unread_files(folder, read))
 
 
 def join_tables(
-    nodes: Nodes,
-    edges: Iterator[Table],
-    split: dict[str, Path],
-    options: ReadOptions,
-    problems: Problems,
-    labelled: bool,
+    nodes: Nodes, edges: Iterator[Table], split: dict[str, Path], reading: Reading
 ) -> UserGraph:
     """Makes a graph of the tables of nodes and edges.
 
@@ -95,38 +72,39 @@ def join_tables(
         nodes: The nodes.
         edges: The table of the edges, in at least one piece.
         split: What `split_tables` returned.
-        options: How the tables are read.
-        problems: Receives words, missing values and infinity among edge features.
-        labelled: Whether labels and splits are read.
+        reading: How the tables are read. It receives words, missing values and
+            infinity among edge features.
 
     Raises:
         UserError: A table contradicts another; file and row are named.
     """
-    data = Data(num_nodes=len(nodes))
+    data, options = Data(num_nodes=len(nodes)), reading.options
     if nodes.features is not None:
         data.x = torch.from_numpy(nodes.features)
-    graph = with_targets(data, data, nodes, split, options, labelled)
+    graph = with_targets(data, data, nodes, split, reading)
     first = next(edges)
-    source, pieces = str(first.path), chain([first], edges)
-    _refuse_unknown_columns(first, nodes, options)
-    ends, names, columns = _read_edges(pieces, nodes, options, problems)
+    known_names = [*nodes.columns.features, *nodes.columns.left_out, *first.columns]
+    for name in options.drop if nodes.labels is not None else ():
+        if name not in known_names:
+            hint = did_you_mean(name, known_names).strip()
+            raise UserError(
+                f"--drop names {name!r}, but neither {nodes.path} nor {first.path} has "
+                f"such a column; {hint or f'choose among {listed(known_names, 9)}'}"
+            )
+    ends, names, columns = _read_edges(chain([first], edges), nodes, reading)
     known = (ends >= 0).all(axis=0)
     if not known.all():
         ends, columns = ends[:, known], {n: c[known] for n, c in columns.items()}
-        lost = counted(int((~known).sum()), "edge")
-        note = (
-            f"{source}: {lost} of nodes that {nodes.path.name} does not have left out"
+        reading.notes.append(
+            f"{first.path}: {counted(int((~known).sum()), 'edge')} of nodes that "
+            f"{nodes.path.name} does not have left out"
         )
-        graph = replace(graph, notes=(*graph.notes, note))
-    flags, fills, notes = fill_gaps(first.path, columns, options, problems, " of edges")
-    if problems.errors:
+    flags, notes = fill_gaps(first.path, columns, reading, " of edges")
+    reading.notes.extend(notes)
+    if reading.errors:
         # What is missing is said there; the graph is reported on, and not used.
         numbers = {n: c for n, c in columns.items() if n not in options.one_hot}
         columns |= {name: np.nan_to_num(column) for name, column in numbers.items()}
-    if fills:
-        fills = (*graph.learned.get("fill_values", ()), *fills)
-        graph = replace(graph, learned={**graph.learned, "fill_values": fills})
-    graph = replace(graph, notes=(*graph.notes, *notes))
     names_within = {}
     for name in columns.keys() & {*options.one_hot}:
         words = np.unique(columns[name])
@@ -136,8 +114,8 @@ def join_tables(
         columns[name] = np.column_stack([columns[name], flags[name]])
         names_within[name] = [name, f"{name} is missing"]
     data.edge_index = torch.from_numpy(ends)
-    read = columns.__getitem__
-    return with_edge_columns(graph, source, names, read, options, names_within)
+    read, source = columns.__getitem__, str(first.path)
+    return with_edge_columns(graph, source, names, read, reading, names_within)
 
 
 def with_targets(
@@ -145,8 +123,7 @@ def with_targets(
     store: BaseStorage | Data,
     nodes: Nodes,
     split: dict[str, Path],
-    options: ReadOptions,
-    labelled: bool,
+    reading: Reading,
 ) -> UserGraph:
     """Adds labels and masks to a graph, and what is known of the nodes to classify.
 
@@ -155,39 +132,34 @@ def with_targets(
         store: The part of it that holds the nodes to classify.
         nodes: These nodes.
         split: What `split_tables` returned.
-        options: How the tables are read.
-        labelled: Whether the split is read.
+        reading: How the tables are read.
 
     Raises:
         UserError: The labels or the split contradict themselves.
     """
-    class_names = None
-    notes = nodes.notes
-    how_read = HowRead(nodes=nodes.columns.id, not_read=nodes.columns.left_out)
+    columns, class_names = nodes.columns, None
+    how_read = HowRead(nodes=columns.id, not_read=columns.left_out)
+    reading.notes.extend(nodes.notes)
     if nodes.labels is not None:
-        texts, unlabelled = known_labels(str(nodes.path), nodes.labels, options)
-        classes, class_names, more = classes_of_texts(
-            str(nodes.path), texts, nodes.at, many=options.many_classes
+        classes, class_names, unlabelled = classes_of_texts(
+            str(nodes.path), nodes.labels, nodes.at, reading
         )
-        notes += more
         store.y = torch.from_numpy(classes)
-        label = nodes.columns.label or how_read.label
+        label = columns.label or how_read.label
         how_read = replace(how_read, label=label, unlabelled=unlabelled)
-    if labelled:
-        masks, where = read_split(split, nodes, options)
+    if reading.labelled:
+        masks, where = read_split(split, nodes, reading.missing)
         how_read = replace(how_read, split=where)
         for name, mask in masks.items():
             store[name] = torch.from_numpy(mask)
     return UserGraph(
         data,
-        node_ids=None if nodes.columns.id is None else tuple(nodes.ids),
+        node_ids=None if columns.id is None else tuple(nodes.ids),
         class_names=class_names,
         feature_names=nodes.feature_names if nodes.features is not None else None,
-        label_name=nodes.columns.label,
-        split_name=nodes.columns.split,
-        notes=notes,
+        label_name=columns.label,
+        split_name=columns.split,
         has_columns=True,
-        learned=nodes.learned,
         how_read=how_read,
     )
 
@@ -235,17 +207,21 @@ def _repeats_nodes(path: Path, _options: ReadOptions) -> bool:
 
 
 def _read_edges(
-    pieces: Iterable[Table], nodes: Nodes, options: ReadOptions, problems: Problems
+    pieces: Iterable[Table], nodes: Nodes, reading: Reading
 ) -> tuple[np.ndarray, list[str], dict[str, np.ndarray]]:
     """The edges, the names of their other columns, and the columns asked for."""
-    asked = {*options.edge_features, options.edge_weight}
-    missing = missing_words(options)
+    options = reading.options
     ends: list[np.ndarray] = []
     parts: dict[str, list[np.ndarray]] = {}
     names: list[str] = []
     drops = options.drop_unknown_edges
     for piece in pieces:
-        _refuse_missing_header(piece, nodes)
+        header = list(piece.columns)[:2]
+        if len(header) == 2 and None not in map(nodes.find, header):
+            raise UserError(
+                f"{piece.path} begins with {header[0]}, {header[1]}, which are nodes; "
+                "its first line must name the columns: source,target"
+            )
         sides = edge_ends(piece, options)
         names = [n for n in piece.columns if n not in (*sides, *options.drop)]
         try:
@@ -254,25 +230,14 @@ def _read_edges(
             _refuse_counting_from_one(piece, sides, nodes)
             raise
         ends.append(np.stack(rows))
-        for name in [name for name in names if name in asked]:
+        for name in [name for name in names if name in reading.edge_columns]:
             if name in options.one_hot:
-                values = as_known_text(piece.columns[name], missing)
+                values = as_known_text(piece.columns[name], reading.missing)
             else:
-                values = as_numbers(piece, name, options, problems, of_edges=True)
+                values = as_numbers(piece, name, reading, of_edges=True)
             parts.setdefault(name, []).append(values)
     columns = {name: np.concatenate(several) for name, several in parts.items()}
     return np.concatenate(ends, axis=1), names, columns
-
-
-def _refuse_unknown_columns(edges: Table, nodes: Nodes, options: ReadOptions) -> None:
-    """Refuses to drop a column that neither table has."""
-    known = [*nodes.columns.left_out, *edges.columns]
-    for name in options.drop:
-        if name not in known and nodes.labels is not None:
-            raise UserError(
-                f"--drop names {name!r}, but neither {nodes.path} nor {edges.path} has "
-                f"such a column; {suggest_one_of(name, known)}"
-            )
 
 
 def _refuse_counting_from_one(
@@ -288,13 +253,4 @@ def _refuse_counting_from_one(
             f"{table.path}: {columns[0]} and {columns[1]} seem to count the "
             f"{len(nodes)} nodes from 1, but rows of {nodes.path.name} are numbered "
             f"from 0; subtract 1, or give {nodes.path.name} a column id"
-        )
-
-
-def _refuse_missing_header(table: Table, nodes: Nodes) -> None:
-    header = list(table.columns)
-    if len(header) >= 2 and None not in map(nodes.find, header[:2]):
-        raise UserError(
-            f"{table.path} begins with {header[0]}, {header[1]}, which are nodes; its "
-            "first line must name the columns: source,target"
         )

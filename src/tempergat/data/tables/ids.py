@@ -1,6 +1,7 @@
 """Finds the column that names the nodes where no column has the name of an id."""
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -8,10 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from tempergat.base import UserError, counted, joined
-from tempergat.data.tables.columns import edge_ends, node_columns
+from tempergat.data.tables.columns import NodeColumns, edge_ends
 from tempergat.data.tables.files import iter_tables
 from tempergat.data.tables.table import Table, as_text, different_texts
-from tempergat.data.user.options import Question, ReadOptions, in_python
+from tempergat.data.user.options import ReadOptions, in_python
+from tempergat.data.user.reading import Question
 from tempergat.data.user.splits import plain_name
 
 # How `plain_name` spells a column that is hardly a feature.
@@ -22,10 +24,10 @@ _OR_RENAME = f"{in_python('id')}, or call the column id"
 def id_column_of_edges(
     options: ReadOptions,
     first: Table,
+    columns: NodeColumns,
     edges: Sequence[tuple[Path, int]],
-    labelled: bool,
 ) -> str | None:
-    """The column that names the nodes where only the edges show it; otherwise None.
+    """The column that names the nodes where only the edges show it; None without.
 
     A column can name the nodes if it differs in every row and holds every end of every
     edge. The tables are read to their end only where there is such a column.
@@ -33,18 +35,15 @@ def id_column_of_edges(
     Args:
         options: How the tables are read.
         first: The first piece of the table of the nodes.
+        columns: Which of its columns is what; none is an id.
         edges: The tables of edges, and which end of them is one of these nodes: 0 for
             the source, 1 for the target.
-        labelled: Whether there must be labels.
 
     Raises:
         UserError: Several columns can name the nodes, or one can and the row numbers
             can as well, or one that is called like an id nearly can.
     """
     nodes = first.path
-    columns = node_columns(first, options, labelled) if options.id is None else None
-    if columns is None or columns.id is not None:
-        return None
     said = {columns.label, columns.split, *columns.masks.values(), *columns.one_hot}
     said |= {*columns.features} if options.features is not None else set()
     unsaid = [name for name in first.columns if name not in said]
@@ -65,8 +64,8 @@ def id_column_of_edges(
     for name, fault in faults.items():
         raise Question(
             f"{nodes} has no column id, and {name} is called like one, but {fault}; "
-            f"correct it, or choose with --id {name}, or --id '' for row numbers from "
-            f"0 {_OR_RENAME}",
+            f"correct it, or choose with --id {shlex.quote(name)}, or --id '' for row "
+            f"numbers from 0 {_OR_RENAME}",
             id=name,
         )
     if not naming:
@@ -80,8 +79,8 @@ def id_column_of_edges(
     if fit_rows and list(ids[name]) != [str(row) for row in range(len(ids[name]))]:
         raise Question(
             f"{nodes} has no column id, and edges may name nodes by {name} or by row "
-            f"number from 0; choose with --id {name}, or --id '' for the row numbers "
-            f"{_OR_RENAME}",
+            f"number from 0; choose with --id {shlex.quote(name)}, or --id '' for the "
+            f"row numbers {_OR_RENAME}",
             id=name,
         )
     return name

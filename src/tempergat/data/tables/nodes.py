@@ -1,7 +1,7 @@
 """Reads the table of nodes, and finds nodes by their ids."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -11,23 +11,10 @@ import numpy as np
 from tempergat.base import UserError, require_memory
 from tempergat.data.tables.columns import NodeColumns, node_columns
 from tempergat.data.tables.ids import id_column_of_edges
-from tempergat.data.tables.table import (
-    LEAVE_OUT,
-    Table,
-    as_known_text,
-    as_numbers,
-    as_text,
-    different_texts,
-    fill_gaps,
-)
-from tempergat.data.user.options import (
-    OtherIds,
-    Problems,
-    Question,
-    ReadOptions,
-    in_python,
-    missing_words,
-)
+from tempergat.data.tables.numbers import LEAVE_OUT, as_numbers, fill_gaps
+from tempergat.data.tables.table import Table, as_known_text, as_text, different_texts
+from tempergat.data.user.options import in_python
+from tempergat.data.user.reading import OtherIds, Question, Reading
 from tempergat.data.user.splits import TRUTH
 
 # A column with more different words holds names or sentences, not kinds.
@@ -48,7 +35,6 @@ class Nodes:
         splits: The split of each node, "" where it is in none; None without.
         masks: The masks that the table holds, by name.
         ids: The id of each node, or its number as text, as a pandas `Index`.
-        learned: Options that the tables show, like an `id` that only the edges show.
         notes: What was filled.
     """
 
@@ -61,7 +47,6 @@ class Nodes:
     splits: np.ndarray | None
     masks: dict[str, np.ndarray]
     ids: Any = None
-    learned: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
@@ -83,11 +68,7 @@ class Nodes:
 
 
 def read_nodes(
-    pieces: Iterator[Table],
-    edges: Sequence[tuple[Path, int]],
-    options: ReadOptions,
-    problems: Problems,
-    labelled: bool,
+    pieces: Iterator[Table], edges: Sequence[tuple[Path, int]], reading: Reading
 ) -> Nodes:
     """Reads the table of nodes.
 
@@ -95,28 +76,29 @@ def read_nodes(
         pieces: The table, in at least one piece.
         edges: The tables of edges, and which end of them is one of these nodes: 0 for
             the source, 1 for the target. They may show which column names the nodes.
-        options: How it is read.
-        problems: Receives missing values and infinity among the features.
-        labelled: Whether there must be labels; otherwise labels and splits are not
-            read.
+        reading: How it is read. It receives missing values and infinity among the
+            features.
 
     Raises:
         UserError: The table contradicts itself, or it is not clear which column is
             what.
     """
-    first = next(pieces)
-    id_of_edges = id_column_of_edges(options, first, edges, labelled)
-    if id_of_edges is not None:
-        options = replace(options, id=id_of_edges)
-    columns, missing = node_columns(first, options, labelled), missing_words(options)
+    first, options = next(pieces), reading.options
+    columns = node_columns(first, options, reading.labelled)
+    if options.id is None and columns.id is None:
+        id_of_edges = id_column_of_edges(options, first, columns, edges)
+        if id_of_edges is not None:
+            reading.learned["id"] = id_of_edges
+            options = replace(options, id=id_of_edges)
+            columns = node_columns(first, options, reading.labelled)
+    plain = tuple(name for name in columns.features if name not in columns.one_hot)
     parts: dict[str, list[np.ndarray]] = {}
     for piece in chain([first], pieces):
         values = {"row": piece.numbers}
-        plain = [name for name in columns.features if name not in columns.one_hot]
         if plain:
-            numbers = [as_numbers(piece, n, options, problems) for n in plain]
+            numbers = [as_numbers(piece, name, reading) for name in plain]
             values["x"] = np.stack(numbers, axis=1)
-        values |= _texts_and_masks(piece, columns, missing, labelled)
+        values |= _texts_and_masks(piece, columns, reading)
         for name, part in values.items():
             parts.setdefault(name, []).append(part)
     values = {name: np.concatenate(several) for name, several in parts.items()}
@@ -127,44 +109,42 @@ def read_nodes(
         columns=columns,
         numbers=values["row"],
         features=values.get("x"),
-        feature_names=tuple(n for n in columns.features if n not in columns.one_hot),
+        feature_names=plain,
         labels=values.get("label"),
         splits=values.get("split"),
         masks={mask: values[mask] for mask in columns.masks if mask in values},
-        learned={} if id_of_edges is None else {"id": id_of_edges},
     )
     words = {name: values[f"word {name}"] for name in columns.one_hot}
     x = nodes.features
-    by_name = {} if x is None else dict(zip(nodes.feature_names, x.T, strict=True))
+    by_name = {} if x is None else dict(zip(plain, x.T, strict=True))
     by_name = {name: {**by_name, **words}[name] for name in columns.features}
-    flags, fills, nodes.notes = fill_gaps(nodes.path, by_name, options, problems)
-    if fills:
-        nodes.learned["fill_values"] = fills
+    flags, nodes.notes = fill_gaps(nodes.path, by_name, reading)
     if words:
-        nodes.features, nodes.feature_names = _encode_words(nodes, words, problems)
+        nodes.features, nodes.feature_names = _encode_words(nodes, words, reading)
     if flags and nodes.features is not None:
         nodes.feature_names += tuple(f"{name} is missing" for name in flags)
         nodes.features = np.column_stack([nodes.features, *flags.values()])
-    nodes.ids = _index_of_ids(nodes, values.get("id"), missing)
+    nodes.ids = _index_of_ids(nodes, values.get("id"), reading.missing)
     return nodes
 
 
 def _texts_and_masks(
-    piece: Table, columns: NodeColumns, missing: frozenset[str], labelled: bool
+    piece: Table, columns: NodeColumns, reading: Reading
 ) -> dict[str, np.ndarray]:
     """The columns of a piece that are not numbers."""
+    texts, labelled = piece.columns, reading.labelled
     values = {
-        f"word {name}": as_known_text(piece.columns[name], missing)
+        f"word {name}": as_known_text(texts[name], reading.missing)
         for name in columns.one_hot
     }
     if columns.id is not None:
-        values["id"] = as_text(piece.columns[columns.id])
+        values["id"] = as_text(texts[columns.id])
     if labelled and columns.label is not None:
-        values["label"] = as_text(piece.columns[columns.label])
+        values["label"] = as_text(texts[columns.label])
     if labelled and columns.split is not None:
-        values["split"] = as_known_text(piece.columns[columns.split], missing)
+        values["split"] = as_known_text(texts[columns.split], reading.missing)
     for mask, name in columns.masks.items() if labelled else ():
-        values[mask] = read_mask(piece, name, missing)
+        values[mask] = read_mask(piece, name, reading.missing)
     return values
 
 
@@ -181,8 +161,8 @@ def read_mask(piece: Table, name: str, missing: frozenset[str]) -> np.ndarray:
     texts = as_known_text(piece.columns[name], missing)
     column = np.array([TRUTH.get(text.lower(), text) for text in texts], dtype=object)
     plain = replace(piece, columns={name: column})
-    values = as_numbers(plain, name, ReadOptions(), remedy=remedy)
-    values = np.nan_to_num(values)
+    reading = Reading(str(piece.path))
+    values = np.nan_to_num(as_numbers(plain, name, reading, remedy))
     wrong = np.flatnonzero((values != 0) & (values != 1))
     if len(wrong):
         row = int(wrong[0])
@@ -195,7 +175,7 @@ def read_mask(piece: Table, name: str, missing: frozenset[str]) -> np.ndarray:
 
 
 def _encode_words(
-    nodes: Nodes, words: dict[str, np.ndarray], problems: Problems
+    nodes: Nodes, words: dict[str, np.ndarray], reading: Reading
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """The features with a 0-1 column for every word of the columns of words."""
     names: list[str] = []
@@ -209,7 +189,7 @@ def _encode_words(
         texts = words[name]
         gaps = np.flatnonzero(texts == "")
         if len(gaps):
-            problems.add(
+            reading.problem(
                 Question(
                     f"{nodes.at(int(gaps[0]))}: {name} is missing; fill it, for "
                     "example with --fill most-frequent, drop the row, or "
@@ -261,7 +241,7 @@ def _index_of_ids(nodes: Nodes, ids: np.ndarray | None, missing: frozenset[str])
 
 
 def node_rows(
-    table: Table, column: str, nodes: Nodes, drop_unknown: bool = False
+    table: Table, column: str, nodes: Nodes, drop_unknown: bool | None = None
 ) -> np.ndarray:
     """The nodes that a column names.
 
@@ -269,7 +249,8 @@ def node_rows(
         table: The table.
         column: The column.
         nodes: The nodes.
-        drop_unknown: Whether a node that is not among them is -1.
+        drop_unknown: Whether a node that is not among them is -1; None where no
+            option can say so, as in a table of a split.
 
     Raises:
         UserError: There is no such node; file and row are named.
@@ -294,6 +275,8 @@ def node_rows(
         # Where most nodes are unknown, edges name nodes in another way.
         if 2 * len(unknown) > len(rows):
             raise OtherIds(message)
+        if drop_unknown is None:
+            raise UserError(message)
         raise Question(
             f"{message}; --drop-unknown-edges leaves out all such edges "
             f"{in_python('drop_unknown_edges')}",

@@ -10,14 +10,15 @@ from tempergat.data.tables.columns import node_columns
 from tempergat.data.tables.files import find_table, read_table, table_stems
 from tempergat.data.tables.nodes import Nodes, node_rows, read_mask
 from tempergat.data.tables.table import Table, as_known_text
-from tempergat.data.user.options import ReadOptions, in_python, missing_words
+from tempergat.data.user.options import ReadOptions, in_python
+from tempergat.data.user.reading import Reading
 from tempergat.data.user.splits import split_part
 
 _WHOLE = ("split", "splits")
 _NEEDS = "it needs id and split, which is train, val or test"
 
 
-def split_tables(folder: Path, options: ReadOptions, labelled: bool) -> dict[str, Path]:
+def split_tables(folder: Path, reading: Reading) -> dict[str, Path]:
     """The tables of a folder that hold its split.
 
     Either one, called split, or one for each part, by the name of its mask; none where
@@ -26,7 +27,7 @@ def split_tables(folder: Path, options: ReadOptions, labelled: bool) -> dict[str
     Raises:
         UserError: The split is given twice, or a part of it is missing.
     """
-    if options.split_column is not None or not labelled:
+    if reading.options.split_column is not None or not reading.labelled:
         return {}
     whole = [path for name in _WHOLE if (path := find_table(folder, name)) is not None]
     parts: dict[str, list[str]] = {name: [] for name in MASKS}
@@ -61,14 +62,14 @@ def split_tables(folder: Path, options: ReadOptions, labelled: bool) -> dict[str
 
 
 def read_split(
-    tables: dict[str, Path], nodes: Nodes, options: ReadOptions
+    tables: dict[str, Path], nodes: Nodes, missing: frozenset[str]
 ) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
     """The masks of a split and what held it; nothing where none is given.
 
     Args:
         tables: What `split_tables` returned.
         nodes: The nodes, whose table may hold the split in its columns.
-        options: How the tables are read.
+        missing: The words that stand for a missing value.
 
     Raises:
         UserError: The split is given twice, or a node is in two parts.
@@ -89,8 +90,7 @@ def read_split(
         _assign(masks, nodes, owners, nodes.splits, columns.split or "split")
         return masks, given
     if "split" in tables:
-        table = read_table(tables["split"])
-        masks = _read_whole(table, masks, nodes, options)
+        _read_whole(read_table(tables["split"]), masks, nodes, missing)
     else:
         for mask, path in tables.items():
             _read_part(path, mask, masks, nodes)
@@ -98,8 +98,8 @@ def read_split(
 
 
 def _read_whole(
-    table: Table, masks: dict[str, np.ndarray], nodes: Nodes, options: ReadOptions
-) -> dict[str, np.ndarray]:
+    table: Table, masks: dict[str, np.ndarray], nodes: Nodes, missing: frozenset[str]
+) -> None:
     columns = node_columns(table, _options(table, nodes), labelled=False)
     if columns.id is None or not (columns.split or columns.masks):
         raise UserError(
@@ -111,14 +111,12 @@ def _read_whole(
             f"{table.path} has the column {columns.split} and mask columns too; keep "
             "one of them"
         )
-    owners, missing = node_rows(table, columns.id, nodes), missing_words(options)
+    owners = node_rows(table, columns.id, nodes)
     if columns.split is not None:
         words = as_known_text(table.columns[columns.split], missing)
         _assign(masks, table, owners, words, columns.split)
-        return masks
     for mask, name in columns.masks.items():
         masks[mask][owners[read_mask(table, name, missing)]] = True
-    return masks
 
 
 def _options(table: Table, nodes: Nodes) -> ReadOptions:

@@ -30,9 +30,8 @@ from tempergat.data.tables.folder import with_targets
 from tempergat.data.tables.nodes import Nodes, node_rows, read_nodes
 from tempergat.data.tables.split_tables import split_tables
 from tempergat.data.user.edges import without_edge_columns
-from tempergat.data.user.labels import NoLabels
-from tempergat.data.user.options import Problems, ReadOptions, in_python
-from tempergat.data.user.user_graph import UserGraph
+from tempergat.data.user.options import ReadOptions, in_python
+from tempergat.data.user.reading import NoLabels, Reading, UserGraph
 
 EdgeType = tuple[str, str, str]
 
@@ -47,56 +46,58 @@ def is_typed_folder(folder: Path) -> bool:
     return find_table(folder, "nodes") is None and bool(_types(folder, _NODES))
 
 
-def read_typed_folder(
-    folder: Path,
-    options: ReadOptions,
-    problems: Problems,
-    labelled: bool,
-) -> UserGraph:
-    """Reads the tables of all node types and edge types; arguments as `read_folder`.
+def read_typed_folder(folder: Path, reading: Reading) -> UserGraph:
+    """Reads the tables of all node types and edge types.
 
     Raises:
         UserError: A table is missing or contradicts another, or it is not clear which
             node type to classify.
     """
-    without_edge_columns(str(folder), (), options)
+    without_edge_columns(str(folder), (), reading)
     tables = _tables(folder, _NODES)
-    target = _target(folder, tables, options, labelled)
+    target = _target(folder, tables, reading)
     edges = _edge_tables(folder, tables)
     nodes = {}
     for name, path in tables.items():
-        is_target = labelled and name == target
-        given = options if name == target else _other_options(path, options)
+        of_type = reading
+        if name != target:
+            others = _other_options(path, reading.options)
+            of_type = replace(reading, options=others, labelled=False)
         ends = [
             (edge_path, side)
             for edge_path, kind in edges.items()
             for side in (0, 1)
             if kind[2 * side] == name
         ]
-        pieces = iter_tables(path)
-        nodes[name] = read_nodes(pieces, ends, given, problems, is_target)
+        nodes[name] = read_nodes(iter_tables(path), ends, of_type)
+    # An option for the id is for all types, and each shows its own.
+    reading.learned.pop("id", None)
     data = HeteroData()
-    for name, of_type in nodes.items():
-        data[name].num_nodes = len(of_type)
-        if of_type.features is not None:
-            data[name].x = torch.from_numpy(of_type.features)
-    notes = _add_edges(edges, data, nodes, options)
-    notes += _add_reverses(folder, data, options)
-    split = split_tables(folder, options, labelled)
-    graph = with_targets(data, data[target], nodes[target], split, options, labelled)
+    for name, table in nodes.items():
+        data[name].num_nodes = len(table)
+        if table.features is not None:
+            data[name].x = torch.from_numpy(table.features)
+    _add_edges(edges, data, nodes, reading)
+    _add_reverses(folder, data, reading)
+    split = split_tables(folder, reading)
+    graph = with_targets(data, data[target], nodes[target], split, reading)
     left_out = [
         column
-        for name, of_type in nodes.items()
+        for name, table in nodes.items()
         if name != target
-        for column in of_type.columns.left_out
+        for column in table.columns.left_out
     ]
     unread = unread_files(folder, (*tables.values(), *edges, *split.values()))
+    type_names = {}
+    for name, table in nodes.items():
+        ids = None if table.columns.id is None else json.dumps(list(table.ids))
+        type_names[name] = TypeNames(
+            table.feature_names if table.features is not None else (),
+            ids and hashlib.sha256(ids.encode()).hexdigest(),
+        )
     return replace(
         graph,
-        notes=(*notes, *graph.notes),
-        # An option for the id is for all types, and each shows its own.
-        learned={n: v for n, v in graph.learned.items() if n != "id"},
-        type_names={name: _names_of(of_type) for name, of_type in nodes.items()},
+        type_names=type_names,
         how_read=replace(graph.how_read, nodes=_named_by(nodes)),
     ).not_reading((*left_out, *unread))
 
@@ -107,14 +108,6 @@ def _named_by(nodes: dict[str, Nodes]) -> str | None:
     if len({*ids.values()}) == 1:
         return next(iter(ids.values()))
     return ", ".join(f"{id or 'row number'} of {name}" for name, id in ids.items())
-
-
-def _names_of(nodes: Nodes) -> TypeNames:
-    ids = None if nodes.columns.id is None else json.dumps(list(nodes.ids))
-    return TypeNames(
-        nodes.feature_names if nodes.features is not None else (),
-        ids and hashlib.sha256(ids.encode()).hexdigest(),
-    )
 
 
 def _types(folder: Path, prefix: str) -> list[str]:
@@ -131,9 +124,8 @@ def _tables(folder: Path, prefix: str) -> dict[str, Path]:
     return {stem: path for stem, path in paths.items() if path is not None}
 
 
-def _target(
-    folder: Path, tables: dict[str, Path], options: ReadOptions, labelled: bool
-) -> str:
+def _target(folder: Path, tables: dict[str, Path], reading: Reading) -> str:
+    options = reading.options
     if options.target is not None:
         if options.target not in tables:
             raise UserError(
@@ -142,12 +134,17 @@ def _target(
                 f"{suggest_one_of(options.target, list(tables))}"
             )
         return options.target
-    labelled_types = [n for n, path in tables.items() if _has_labels(path, options)]
+    given = ReadOptions(label=options.label)
+    labelled_types = [
+        name
+        for name, path in tables.items()
+        if node_columns(next(iter_tables(path)), given, False).label is not None
+    ]
     if len(labelled_types) == 1:
         return labelled_types[0]
     if not labelled_types:
         column = options.label or "label"
-        kind = NoLabels if labelled else UserError
+        kind = NoLabels if reading.labelled else UserError
         raise kind(
             f"no table of nodes in {folder} has a column {column}; give one node type "
             "its classes, or name the column with --label and the type with --target "
@@ -157,12 +154,6 @@ def _target(
         f"{folder} has labels for the node types {', '.join(labelled_types)}; choose "
         f"the one to classify with --target {in_python('target')}"
     )
-
-
-def _has_labels(path: Path, options: ReadOptions) -> bool:
-    first = next(iter(iter_tables(path)))
-    given = ReadOptions(label=options.label)
-    return node_columns(first, given, labelled=False).label is not None
 
 
 def _other_options(path: Path, options: ReadOptions) -> ReadOptions:
@@ -193,10 +184,10 @@ def _add_edges(
     tables: dict[Path, EdgeType],
     data: HeteroData,
     nodes: dict[str, Nodes],
-    options: ReadOptions,
-) -> tuple[str, ...]:
-    """Reads the tables of edges; returns notes on columns that are not used."""
-    notes: tuple[str, ...] = ()
+    reading: Reading,
+) -> None:
+    """Reads the tables of edges, with notes on columns that are not used."""
+    options = reading.options
     for path, kind in tables.items():
         pieces, unused = [], []
         for piece in iter_tables(path):
@@ -207,8 +198,7 @@ def _add_edges(
             pieces.append(ends[:, (ends >= 0).all(axis=0)])
             unused = [name for name in piece.columns if name not in columns]
         data[kind].edge_index = torch.from_numpy(np.concatenate(pieces, axis=1))
-        notes += without_edge_columns(str(path), unused, options)
-    return notes
+        without_edge_columns(str(path), unused, reading)
 
 
 def _edge_type(path: Path, stem: str, nodes: Collection[str]) -> EdgeType:
@@ -229,12 +219,11 @@ def _edge_type(path: Path, stem: str, nodes: Collection[str]) -> EdgeType:
     return parts[0], parts[1], parts[2]
 
 
-def _add_reverses(
-    folder: Path, data: HeteroData, options: ReadOptions
-) -> tuple[str, ...]:
-    """Adds the reverse of edge types that lead one way only; returns a note."""
-    if options.directed:
-        return ()
+def _add_reverses(folder: Path, data: HeteroData, reading: Reading) -> None:
+    """Adds the reverse of edge types that lead one way only, with a note."""
+    directed = reading.options.directed
+    if directed:
+        return
     given: list[EdgeType] = list(data.edge_types)
     added = []
     for source, relation, end in given:
@@ -250,9 +239,8 @@ def _add_reverses(
             data[end, f"rev_{relation}", source].edge_index = reverse
             added.append(_BETWEEN.join((source, relation, end)))
     # With `directed=False` this is what the user asked for.
-    if not added or options.directed is False:
-        return ()
-    return (
-        f"{folder}: edges of {', '.join(added)} lead one way, so they are followed "
-        "both ways; --directed follows them as they are listed",
-    )
+    if added and directed is None:
+        reading.notes.append(
+            f"{folder}: edges of {', '.join(added)} lead one way, so they are followed "
+            "both ways; --directed follows them as they are listed"
+        )

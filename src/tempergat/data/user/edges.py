@@ -1,5 +1,6 @@
 """The edges of a user graph: which columns are used, and which way they lead."""
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -10,9 +11,9 @@ from torch_geometric.data import HeteroData
 from torch_geometric.data.storage import BaseStorage
 
 from tempergat.base import UserError, counted, listed, suggest_one_of
-from tempergat.data.user.options import Question, ReadOptions, in_python, option_flag
+from tempergat.data.user.options import ReadOptions, in_python, option_flag
+from tempergat.data.user.reading import Question, Reading, UserGraph
 from tempergat.data.user.splits import is_split_array
-from tempergat.data.user.user_graph import UserGraph
 
 _OF_NODES = ("x", "y")
 # Below this share of edges with a reverse edge, each edge was listed once.
@@ -24,7 +25,7 @@ def with_edge_columns(
     source: str,
     names: Sequence[str],
     read: Callable[[str], np.ndarray],
-    options: ReadOptions,
+    reading: Reading,
     names_within: Mapping[str, Sequence[str]] | None = None,
 ) -> UserGraph:
     """Sets `edge_attr` and `edge_weight` where the options name columns for them.
@@ -34,16 +35,17 @@ def with_edge_columns(
         source: The file, for errors.
         names: The columns there are, besides the two ends.
         read: Returns a column: one value for each edge, or one row of values.
-        options: Which of them are used.
+        reading: Which of them are used. It receives a note on the others.
         names_within: What the values of a column's row are called.
 
     Returns:
-        The graph with the names of these columns, and a note on those not used.
+        The graph with the names of these columns.
 
     Raises:
         UserError: A column asked for is missing or does not hold finite numbers, or a
             weight is negative.
     """
+    options = reading.options
     features: list[np.ndarray] = []
     feature_names: list[str] = []
     for name in options.edge_features:
@@ -63,53 +65,44 @@ def with_edge_columns(
         graph.data.edge_weight = weight
     if features:
         graph.data.edge_attr = torch.from_numpy(np.concatenate(features, axis=1))
-    used = {*options.edge_features, options.edge_weight}
-    unused = [name for name in names if name not in used]
+    unused = [name for name in names if name not in reading.edge_columns]
+    python = in_python("edge_weight", "edge_features")
+    # Said once: in a note with the remedy, and not among what is not read.
+    if len(unused) == 1:
+        name, word = unused[0], shlex.quote(unused[0])
+        reading.notes.append(
+            f"{source}: the edge column {name} is not used; to use it, add "
+            f"--edge-weight {word} or --edge-features {word} {python}"
+        )
+    elif unused:
+        reading.notes.append(
+            f"{source}: the edge columns {listed(unused)} are not used; to use some, "
+            f"name them with --edge-features or --edge-weight {python}"
+        )
     return replace(
         graph,
         edge_feature_names=tuple(feature_names),
         edge_weight_name=options.edge_weight,
-        # Said once: in a note with the remedy, and not among what is not read.
-        notes=(*graph.notes, *_note(source, unused)),
     )
 
 
-def _note(source: str, unused: Sequence[str]) -> tuple[str, ...]:
-    if not unused:
-        return ()
-    python = in_python("edge_weight", "edge_features")
-    if len(unused) == 1:
-        name = unused[0]
-        return (
-            f"{source}: the edge column {name} is not used; to use it, add "
-            f"--edge-weight {name} or --edge-features {name} {python}",
-        )
-    return (
-        f"{source}: the edge columns {listed(unused)} are not used; to use some, name "
-        f"them with --edge-features or --edge-weight {python}",
-    )
-
-
-def without_edge_columns(
-    source: str, unused: Sequence[str], options: ReadOptions
-) -> tuple[str, ...]:
-    """A note on edge columns of a graph with node types, where none is used.
+def without_edge_columns(source: str, unused: Sequence[str], reading: Reading) -> None:
+    """Notes edge columns of a graph with node types, where none is used.
 
     Raises:
         UserError: The options name some.
     """
-    if options.edge_features or options.edge_weight:
+    if reading.options.edge_features or reading.options.edge_weight:
         raise UserError(
             f"{source} has node types, where edge features and weights are not used; "
             "leave --edge-features and --edge-weight out "
             f"{in_python('edge_features', 'edge_weight')}"
         )
-    if not unused:
-        return ()
-    return (
-        f"{source}: {listed(unused)} not used, because edge features and weights are "
-        "not used in typed graphs",
-    )
+    if unused:
+        reading.notes.append(
+            f"{source}: {listed(unused)} not used, because edge features and weights "
+            "are not used in typed graphs"
+        )
 
 
 def _require_column(source: str, name: str, names: Sequence[str], option: str) -> None:
@@ -145,14 +138,15 @@ def _one_weight_per_edge(source: str, name: str, column: np.ndarray) -> Tensor:
     if column.shape[1] != 1:
         raise UserError(
             f"{source}: {name} has {column.shape[1]} values per edge, but a weight is "
-            f"one; use them as --edge-features {name} {in_python('edge_features')}"
+            f"one; use them as --edge-features {shlex.quote(name)} "
+            f"{in_python('edge_features')}"
         )
     negative = np.flatnonzero(column[:, 0] < 0)
     if len(negative):
         edge = int(negative[0])
         raise UserError(
             f"{source}: {name} of edge {edge} is {column[edge, 0]:g}, but a weight "
-            f"cannot be negative; use it as --edge-features {name} "
+            f"cannot be negative; use it as --edge-features {shlex.quote(name)} "
             f"{in_python('edge_features')}"
         )
     return torch.from_numpy(column[:, 0].copy())
@@ -185,20 +179,25 @@ def _rows(value: object) -> int | None:
     return len(value) if isinstance(value, list | tuple) else None
 
 
-def order_edges(store: BaseStorage, bound: int) -> int:
+def merge_edges(name: str, store: BaseStorage, bound: int, notes: list[str]) -> None:
     """Sorts edges and merges repeated ones; the first one's attributes are kept.
 
     Args:
+        name: What the note calls the edges.
         store: The edges.
         bound: More than the number of any node.
-
-    Returns:
-        How many edges were merged into others.
+        notes: Receives a note where some were merged.
     """
     source, target = store.edge_index.numpy()
     _, kept = np.unique(source * bound + target, return_index=True)
     _choose_edges(store, store.edge_index[:, torch.from_numpy(kept)], kept)
-    return len(source) - len(kept)
+    merged = len(source) - len(kept)
+    if merged:
+        verbs = ("repeats", "is") if merged == 1 else ("repeat", "are")
+        notes.append(
+            f"{counted(merged, 'edge')} of {name} {verbs[0]} an earlier edge and "
+            f"{verbs[1]} left out; the columns of the first one are kept"
+        )
 
 
 def reverse_share(edge_index: np.ndarray, bound: int) -> float:
@@ -241,27 +240,26 @@ def decide_direction(
 
 
 def set_direction(
-    name: str, store: BaseStorage, bound: int, read: UserGraph, options: ReadOptions
-) -> tuple[bool, tuple[str, ...]]:
-    """Adds reverse edges where `decide_direction` says so.
+    store: BaseStorage, bound: int, read: UserGraph, reading: Reading
+) -> bool:
+    """Adds reverse edges where `decide_direction` says so, with a note on a guess.
 
     Args:
-        name: Name of the graph, for errors and notes.
         store: The edges, sorted and none repeated.
         bound: More than the number of any node.
         read: The graph as its files give it.
-        options: How it is read.
+        reading: How it is read.
 
     Returns:
-        Whether every edge is there in both directions now, and a note on what was
-        decided.
+        Whether every edge is there in both directions now.
 
     Raises:
         UserError: The edges do not show whether the graph is directed.
     """
+    name, options = reading.name, reading.options
     share = reverse_share(store.edge_index.numpy(), bound)
     if share == 1.0:
-        return True, ()
+        return True
     is_added, _ = decide_direction(share, read, options)
     shown = f"{share:.0%}" if share >= 0.005 or share == 0 else "under 1%"
     if is_added is None:
@@ -271,42 +269,32 @@ def set_direction(
             "Python: ReadOptions(directed=...))",
             directed=False,
         )
-    if is_added:
-        _add_reverse_edges(store, bound)
-    is_said = options.directed is not None or read.undirected is not None
-    if is_said or share >= _FEW:
-        return is_added, ()
     how = (
-        "so it is read as an undirected graph that lists each edge once; --directed "
-        "(in Python: ReadOptions(directed=True)) follows edges from source to target "
-        "only"
-        if is_added
-        else "and edges are followed as given, from source to target; --undirected "
+        "and edges are followed as given, from source to target; --undirected "
         "(in Python: ReadOptions(directed=False)) adds the reverse edges"
     )
-    return is_added, (f"{shown} of the edges of {name} have a reverse edge, {how}",)
+    if is_added:
+        _add_reverse_edges(store, bound)
+        how = (
+            "so it is read as an undirected graph that lists each edge once; "
+            "--directed (in Python: ReadOptions(directed=True)) follows edges from "
+            "source to target only"
+        )
+    is_said = options.directed is not None or read.undirected is not None
+    if not is_said and share < _FEW:
+        reading.notes.append(
+            f"{shown} of the edges of {name} have a reverse edge, {how}"
+        )
+    return is_added
 
 
-def merged_note(name: str, merged: int) -> tuple[str, ...]:
-    """A note on repeated edges; none where there were none."""
-    if not merged:
-        return ()
-    verbs = ("repeats", "is") if merged == 1 else ("repeat", "are")
-    return (
-        f"{counted(merged, 'edge')} of {name} {verbs[0]} an earlier edge and "
-        f"{verbs[1]} left out; the columns of the first one are kept",
-    )
-
-
-def note_on_one_way_types(
-    source: str, data: HeteroData, target: str
-) -> tuple[str, ...]:
-    """A note on edge types along which nothing flows back; none without such types.
+def note_one_way_types(data: HeteroData, target: str, reading: Reading) -> None:
+    """Notes edge types along which nothing flows back.
 
     Args:
-        source: Where the graph came from.
         data: The graph; edges are sorted and none repeated.
         target: The node type to classify.
+        reading: Receives the note.
     """
     ends = [(a, b) for a, _, b in data.edge_types]
 
@@ -322,13 +310,12 @@ def note_on_one_way_types(
     remedy = "add the reverse edges, in PyG with transforms.ToUndirected"
     if all(end != target for _, end in ends):
         what = f"no edge leads to {target}, so no method uses the edges"
-        return (f"{source}: {what}; {remedy}",)
-    if not one_way:
-        return ()
-    return (
-        f"{source}: no edges lead back along {listed(one_way)}; {remedy}, or give "
-        f"--directed {in_python('directed')} where that is meant",
-    )
+        reading.notes.append(f"{reading.name}: {what}; {remedy}")
+    elif one_way:
+        reading.notes.append(
+            f"{reading.name}: no edges lead back along {listed(one_way)}; {remedy}, or "
+            f"give --directed {in_python('directed')} where that is meant"
+        )
 
 
 def _add_reverse_edges(store: BaseStorage, bound: int) -> None:

@@ -1,15 +1,19 @@
-"""Classes of nodes, from words or numbers."""
+"""Classes of nodes, from words, numbers or tensors."""
 
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from tempergat.base import UserError, counted, listed
 from tempergat.data.dataset import UNLABELLED
-from tempergat.data.user.options import MISSING, ReadOptions, in_python, missing_words
+from tempergat.data.user.options import MISSING, in_python
+from tempergat.data.user.reading import NoLabels, Reading, UserGraph
 
 # A column of whole numbers with gaps is often saved as 1.0 and so on.
 _INTEGER = re.compile(r"([+-]?[0-9]{1,18})(?:\.0*)?")
@@ -18,41 +22,91 @@ _CODE = re.compile(r"0[0-9]+")
 # More classes than this, of fewer nodes each, are hardly classes.
 _MANY = 20
 _FEW_NODES = 10
-REGRESSION = (
+_REGRESSION = (
     "continuous targets are not supported; give one class per node, as a word or a "
     "whole number"
 )
-NEGATIVE = "write classes as words or numbers from 0, and -1 where it is unknown"
-MULTI_LABEL = "several labels per node are not supported; give one class per node"
+_MULTI_LABEL = "several labels per node are not supported; give one class per node"
 
 
-class NoLabels(UserError):
-    """A graph without any label, which can only be predicted on."""
-
-
-Classes = tuple[np.ndarray, tuple[str, ...] | None, tuple[str, ...]]
-
-
-def known_labels(
-    source: str, texts: np.ndarray, options: ReadOptions
-) -> tuple[np.ndarray, dict[str, int]]:
-    """Tells labels from words that stand for a missing one.
+def classes_of_texts(
+    source: str, texts: np.ndarray, at: Callable[[int], str], reading: Reading
+) -> tuple[np.ndarray, tuple[str, ...] | None, dict[str, int]]:
+    """The class of each node from the words or numbers of a table.
 
     Args:
-        source: The file, for errors.
+        source: The file, for errors and notes.
         texts: The label of each node as it is written.
-        options: Which words stand for a missing value.
+        at: Returns file and row, for errors.
+        reading: How the table is read; it receives notes.
 
     Returns:
-        The labels, "" where there is none, and how many nodes have none by how that is
+        The classes, -1 where there is none; the label of each class, None where the
+        labels are the numbers from 0; and how many nodes have none by how that is
         written.
+
+    Raises:
+        UserError: There is no label, labels are not classes, or a word for a missing
+            label may be a class.
+    """
+    texts, unlabelled = _known_labels(source, texts, reading)
+    many = reading.options.many_classes
+    given = [text for text in texts if text != ""]
+    if not given:
+        raise NoLabels(f"{source} has no label in any row; label some nodes")
+    _refuse_several(texts, at)
+    # 0111 and 111 are different codes, and the same number.
+    are_codes = any(map(_CODE.fullmatch, {*given}))
+    are_numbers = _is_number(given[0]) and not are_codes
+    for row, text in enumerate(texts):
+        if text == "" or are_codes:
+            continue
+        if _is_number(text) != are_numbers:
+            kind = "number" if are_numbers else "word"
+            raise UserError(
+                f"{at(row)}: label is {text!r}, but the first label is the {kind} "
+                f"{given[0]}; use numbers or words throughout, or name words for a "
+                f"missing label with --missing {in_python('missing')}"
+            )
+        if are_numbers and _INTEGER.fullmatch(text) is None:
+            raise UserError(f"{at(row)}: label is {text!r}; {_REGRESSION}")
+    if are_numbers:
+        matches = [_INTEGER.fullmatch(text) for text in texts]
+        values = np.array([0 if m is None else int(m[1]) for m in matches], np.int64)
+        if not many:
+            _refuse_counts(source, given)
+        known = texts != ""
+        labels, numbers = _classes_of_numbers(source, values, known, True, reading)
+        if values.min() == UNLABELLED:
+            count = counted(int((values == UNLABELLED).sum()), "node")
+            reading.notes.append(
+                f"{source}: -1 is the class of {count}; --missing -1 "
+                f"{in_python('missing')} says that it stands for a missing label"
+            )
+        return labels, numbers, unlabelled
+    names = tuple(sorted(set(given)))
+    if not many and len(names) == len(given) > _MANY:
+        raise UserError(
+            f"{source}: each of the {len(given)} labelled nodes has a label of its own "
+            f"({listed(names, 3)}); choose another column with --label "
+            f"{in_python('label')}"
+        )
+    number = {text: at for at, text in enumerate(names)}
+    labels = np.array([number.get(text, UNLABELLED) for text in texts], np.int64)
+    _note(source, names, Counter(given), many, reading)
+    return labels, names, unlabelled
+
+
+def _known_labels(
+    source: str, texts: np.ndarray, reading: Reading
+) -> tuple[np.ndarray, dict[str, int]]:
+    """The labels, "" where a word stands for none, and how often each such word is.
 
     Raises:
         UserError: Such a word is as frequent as a class, and the user did not name it.
     """
-    missing = missing_words(options)
     words = [text.lower().removesuffix(".0") for text in texts]
-    is_missing = np.array([word in missing for word in words], dtype=bool)
+    is_missing = np.array([word in reading.missing for word in words], dtype=bool)
     written: Counter[str] = Counter()
     spelled: dict[str, str] = {}
     for row in np.flatnonzero(is_missing):
@@ -62,7 +116,7 @@ def known_labels(
     classes = Counter(text.removesuffix(".0") for text in texts[~is_missing])
     rarest = min(classes, key=lambda text: classes[text], default="0")
     # Beside numbers, a word cannot be a class.
-    may_be_class = not _is_number(rarest) and options.missing == MISSING
+    may_be_class = not _is_number(rarest) and reading.options.missing == MISSING
     frequent = [
         name
         for word, name in spelled.items()
@@ -82,67 +136,61 @@ def known_labels(
     return np.where(is_missing, "", texts), dict(written)
 
 
-def classes_of_texts(
-    source: str, texts: np.ndarray, at: Callable[[int], str], *, many: bool
-) -> Classes:
-    """The class of each node from the words or numbers of a table.
-
-    Args:
-        source: The file, for errors and notes.
-        texts: The label of each node; "" where it is unknown.
-        at: Returns file and row, for errors.
-        many: Whether there may be many classes of few nodes each.
+def check_labels(read: UserGraph, reading: Reading) -> UserGraph:
+    """Checks the labels of a tensor and makes them classes from 0, in place.
 
     Returns:
-        The classes, -1 where there is none; the label of each class, None where the
-        labels are the numbers from 0; and notes on them.
+        The graph with the names of its classes.
 
     Raises:
-        UserError: There is no label, or labels are not classes.
+        UserError: They are missing, or not classes.
     """
-    given = [text for text in texts if text != ""]
-    if not given:
-        raise NoLabels(f"{source} has no label in any row; label some nodes")
-    _refuse_several(texts, at)
-    # 0111 and 111 are different codes, and the same number.
-    are_codes = any(map(_CODE.fullmatch, {*given}))
-    are_numbers = _is_number(given[0]) and not are_codes
-    for row, text in enumerate(texts):
-        if text == "" or are_codes:
-            continue
-        if _is_number(text) != are_numbers:
-            kind = "number" if are_numbers else "word"
-            raise UserError(
-                f"{at(row)}: label is {text!r}, but the first label is the {kind} "
-                f"{given[0]}; use numbers or words throughout, or name words for a "
-                f"missing label with --missing {in_python('missing')}"
-            )
-        if are_numbers and _INTEGER.fullmatch(text) is None:
-            raise UserError(f"{at(row)}: label is {text!r}; {REGRESSION}")
-    if are_numbers:
-        matches = [_INTEGER.fullmatch(text) for text in texts]
-        values = np.array([0 if m is None else int(m[1]) for m in matches], np.int64)
-        if not many:
-            _refuse_counts(source, given)
-        known = texts != ""
-        labels, numbers, notes = classes_of_numbers(source, values, known, many=True)
-        return labels, numbers, (*notes, *_note_on_minus_one(source, values))
-    names = tuple(sorted(set(given)))
-    if not many and len(names) == len(given) > _MANY:
+    source, labels = reading.name, read.store.get("y")
+    if not isinstance(labels, Tensor):
+        raise NoLabels(f"{source} has no labels y; give every node a class, or -1")
+    if labels.dim() == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.dim() != 1 or labels.is_complex():
         raise UserError(
-            f"{source}: each of the {len(given)} labelled nodes has a label of its own "
-            f"({listed(names, 3)}); choose another column with --label "
-            f"{in_python('label')}"
+            f"{source}: y has shape {tuple(labels.shape)}, but {_MULTI_LABEL}, like "
+            "y.argmax(1) where each row has a single 1"
         )
-    number = {text: at for at, text in enumerate(names)}
-    labels = np.array([number.get(text, UNLABELLED) for text in texts], np.int64)
-    return labels, names, _notes(source, names, Counter(given), many)
+    written = {"-1": labels == UNLABELLED, "nan": labels.isnan()}
+    counts = {word: int(is_so.sum()) for word, is_so in written.items()}
+    if counts["-1"]:
+        verbs = ("has", "counts") if counts["-1"] == 1 else ("have", "count")
+        reading.notes.append(
+            f"{source}: {counted(counts['-1'], 'node')} {verbs[0]} the label -1 and "
+            f"{verbs[1]} as unlabelled"
+        )
+    counts = {word: count for word, count in counts.items() if count}
+    if labels.is_floating_point():
+        labels = torch.where(labels.isnan(), UNLABELLED, labels)
+        if not torch.isfinite(labels).all() or (labels != labels.round()).any():
+            raise UserError(f"{source}: y holds fractions, but {_REGRESSION}")
+    labels = labels.long()
+    known = labels != UNLABELLED
+    negative = torch.nonzero(labels < UNLABELLED)
+    if len(negative):
+        row = int(negative[0])
+        raise UserError(
+            f"{source}: y[{row}] is {int(labels[row])}; write classes as words or "
+            "numbers from 0, and -1 where it is unknown"
+        )
+    if not known.any():
+        raise NoLabels(f"{source} has no labelled node; label some nodes")
+    classes, names = _classes_of_numbers(
+        source, labels.numpy(), known.numpy(), False, reading
+    )
+    read.store.y = torch.from_numpy(classes)
+    how_read = replace(read.how_read, unlabelled=counts)
+    return replace(read, class_names=names, how_read=how_read)
 
 
-def classes_of_numbers(
-    source: str, values: np.ndarray, known: np.ndarray, *, many: bool
-) -> Classes:
-    """The class of each node from whole numbers, like `classes_of_texts`.
+def _classes_of_numbers(
+    source: str, values: np.ndarray, known: np.ndarray, many: bool, reading: Reading
+) -> tuple[np.ndarray, tuple[str, ...] | None]:
+    """The class of each node from whole numbers, and the number of each class.
 
     Numbers that are exactly 0, 1, ... stay as they are. Others, like years, become
     classes in their order.
@@ -152,6 +200,7 @@ def classes_of_numbers(
         values: The number of each node.
         known: Which nodes have a label.
         many: Whether there may be many classes of few nodes each; otherwise a note.
+        reading: Receives notes.
     """
     given = values[known]
     if given.min() >= 0 and given.max() <= len(values):
@@ -163,41 +212,22 @@ def classes_of_numbers(
         different, counts = np.unique(given, return_counts=True)
     names = tuple(str(value) for value in different.tolist())
     by_name = dict(zip(names, counts.tolist(), strict=True))
-    notes = _notes(source, names, by_name, many)
+    _note(source, names, by_name, many, reading)
     is_plain = np.array_equal(different, np.arange(len(different)))
     labels = np.full(len(values), UNLABELLED, dtype=np.int64)
     labels[known] = given if is_plain else np.searchsorted(different, given)
-    return labels, None if is_plain else names, notes
+    return labels, None if is_plain else names
 
 
-def _note_on_minus_one(source: str, values: np.ndarray) -> tuple[str, ...]:
-    if values.min() != UNLABELLED:
-        return ()
-    count = counted(int((values == UNLABELLED).sum()), "node")
-    return (
-        f"{source}: -1 is the class of {count}; --missing -1 {in_python('missing')} "
-        "says that it stands for a missing label",
-    )
-
-
-def unlabelled_note(source: str, count: int) -> tuple[str, ...]:
-    """A note on nodes whose label is written as -1; none where there are none."""
-    if not count:
-        return ()
-    verbs = ("has", "counts") if count == 1 else ("have", "count")
-    return (
-        f"{source}: {counted(count, 'node')} {verbs[0]} the label -1 and {verbs[1]} as "
-        "unlabelled",
-    )
-
-
-def _notes(
+def _note(
     source: str,
     names: tuple[str, ...],
-    counts: "dict[str, int] | Counter[str]",
+    counts: Mapping[str, int],
     many: bool,
-) -> tuple[str, ...]:
-    notes = []
+    reading: Reading,
+) -> None:
+    """Notes on classes that may be others than was meant."""
+    notes = reading.notes
     alike: dict[str, list[str]] = {}
     for name in names:
         alike.setdefault(" ".join(name.lower().split()), []).append(name)
@@ -213,7 +243,7 @@ def _notes(
         several = next(name for name in names if shared in name)
         notes.append(
             f"{source}: {several!r} is a class of its own beside others of the same "
-            f"parts; {MULTI_LABEL}"
+            f"parts; {_MULTI_LABEL}"
         )
     nodes = sum(counts.values())
     if not many and len(names) > _MANY and nodes < _FEW_NODES * len(names):
@@ -222,7 +252,6 @@ def _notes(
             f"({listed(names, 3)}); if these are not classes, choose another column "
             f"with --label {in_python('label')}"
         )
-    return tuple(notes)
 
 
 def _refuse_counts(source: str, given: list[str]) -> None:
@@ -239,19 +268,24 @@ def _refuse_counts(source: str, given: list[str]) -> None:
 
 
 def _share_parts(names: tuple[str, ...], mark: str) -> bool:
-    """Whether each part of classes like `a,b` is part of another class as well."""
-    several = [name for name in names if mark in name.strip()]
-    if not several:
-        return False
-    parts = Counter(p.strip() for name in names for p in {*name.split(mark)})
-    return all(parts[p.strip()] > 1 for name in several for p in name.split(mark))
+    """Whether classes like `a,b` seem to be several: their parts are in other classes.
+
+    Of names with spaces all are like that, or one has a part that is a class itself.
+    """
+    parts = {name: {p.strip() for p in name.split(mark)} for name in names}
+    counts = Counter(part for own in parts.values() for part in own)
+    several = [own for own in parts.values() if len(own) > 1]
+    shared = [own for own in several if all(counts[part] > 1 for part in own)]
+    if mark == " " and len(shared) < len(several):
+        shared = [own for own in shared if not own.isdisjoint(names)]
+    return bool(shared)
 
 
 def _refuse_several(texts: np.ndarray, at: Callable[[int], str]) -> None:
     """Refuses labels like `a;b`, where a part occurs in different labels, and lists."""
     for row, text in enumerate(texts):
         if text[:1] in _LISTS and text[-1:] == _LISTS[text[0]]:
-            raise UserError(f"{at(row)}: label is {text!r}; {MULTI_LABEL}")
+            raise UserError(f"{at(row)}: label is {text!r}; {_MULTI_LABEL}")
     for mark in ";|":
         if not any(mark in text for text in texts):
             continue
@@ -259,7 +293,7 @@ def _refuse_several(texts: np.ndarray, at: Callable[[int], str]) -> None:
         parts = Counter(p.strip() for text in different for p in set(text.split(mark)))
         if max(parts.values()) > 1:
             row = next(row for row, text in enumerate(texts) if mark in text)
-            raise UserError(f"{at(row)}: label is {texts[row]!r}; {MULTI_LABEL}")
+            raise UserError(f"{at(row)}: label is {texts[row]!r}; {_MULTI_LABEL}")
 
 
 def _is_number(text: str) -> bool:

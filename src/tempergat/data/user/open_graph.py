@@ -25,23 +25,21 @@ attributes, or a saved dataset of one graph, and is read without running code. I
 A folder with `edge_index.npy` is that of a large graph, see `array_folder`.
 """
 
-from dataclasses import fields, replace
+import os
+from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import torch
-from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
 from tempergat.base import (
     UserError,
     explain_unreadable,
-    listed,
-    one_line,
+    printable,
     suggest_one_of,
 )
-from tempergat.data.dataset import MASKS, UNLABELLED, Dataset, hash_tensors
-from tempergat.data.features import note_on_scales, scaling_of
+from tempergat.data.dataset import UNLABELLED
+from tempergat.data.features import set_layout
 from tempergat.data.layouts.array_folder import is_array_folder, read_array_folder
 from tempergat.data.layouts.graphml import read_graphml
 from tempergat.data.layouts.npz import read_npz
@@ -51,17 +49,11 @@ from tempergat.data.splits import GraphWithSplits
 from tempergat.data.tables.files import not_a_file
 from tempergat.data.tables.folder import read_folder
 from tempergat.data.tables.typed_folder import is_typed_folder, read_typed_folder
-from tempergat.data.user.node_features import telling_features
-from tempergat.data.user.options import Problems, ReadOptions, in_python, option_flag
-from tempergat.data.user.splits import check_masks, given_masks, numbered_splits
-from tempergat.data.user.user_graph import UserGraph
-from tempergat.data.user.validate import (
-    check_labels,
-    count_nodes,
-    drop_unused_classes,
-    normalise,
-    note_on_unseen_classes,
-)
+from tempergat.data.user.labels import check_labels
+from tempergat.data.user.normalise import with_splits
+from tempergat.data.user.options import ReadOptions, in_python, option_flag
+from tempergat.data.user.reading import Reading, UserGraph
+from tempergat.data.user.validate import count_nodes
 
 USER_SUFFIXES = (".pt", ".npz", ".graphml")
 # Name of a graph that is given as a PyG object, which has no name.
@@ -75,6 +67,7 @@ def open_user_graph(
     options: ReadOptions | None = None,
     labelled: bool = True,
     use_masks: bool = True,
+    sparse: str | bool | None = None,
 ) -> GraphWithSplits:
     """Reads and checks a user graph.
 
@@ -86,208 +79,106 @@ def open_user_graph(
             not used.
         use_masks: Whether the masks of the graph are its splits; otherwise a split is
             made.
+        sparse: The layout of its features, as in `load`; None keeps that of the files.
 
     Raises:
         UserError: The files are missing or damaged, or the graph contradicts itself.
     """
     options = options or ReadOptions()
-    read = read_user_graph(graph, options, Problems(), labelled, use_masks)
-    return with_splits(graph, read, options, labelled, use_masks)
+    reading = Reading(name_of(graph), options, labelled, use_masks)
+    read = read_user_graph(graph, reading)
+    opened = with_splits(read, reading)
+    # Measuring the density of mapped features would read all of them.
+    if sparse is not None and not (read.mapped_hashes and sparse == "auto"):
+        set_layout(opened.unsplit.data, sparse)
+    return opened
 
 
-def read_user_graph(
-    graph: Path | Data | HeteroData,
-    options: ReadOptions,
-    problems: Problems,
-    labelled: bool = True,
-    use_masks: bool = True,
-) -> UserGraph:
+def name_of(graph: Path | Data | HeteroData) -> str:
+    """What errors and notes call a graph."""
+    return str(graph) if isinstance(graph, Path) else OBJECT_NAME
+
+
+def short_name(path: Path) -> str:
+    """The name of a file without its suffix, or of a folder, as tables show it.
+
+    Bytes in it that are not text, and control characters, are replaced: tables,
+    pictures and terminals cannot show them.
+    """
+    path = path.resolve()
+    if path.is_dir():
+        name = path.name or OBJECT_NAME
+    else:
+        name = (path.with_suffix("") if path.suffix == ".gz" else path).stem
+    return printable(os.fsencode(name).decode(errors="replace"))
+
+
+def read_user_graph(graph: Path | Data | HeteroData, reading: Reading) -> UserGraph:
     """Reads a graph as it is given, and checks its labels.
 
     Args:
         graph: The path or the object.
-        options: How it is read.
-        problems: Receives what is wrong with it. Where problems are collected, edges
-            and features of a folder of arrays are checked in any case.
-        labelled: Whether there must be labels; otherwise every label is set to unknown.
-        use_masks: Whether a split in tables is read; otherwise it is left out.
+        reading: How it is read. Where problems are collected, edges and features of a
+            folder of arrays are checked in any case. Without labels, every label is
+            set to unknown.
 
     Raises:
         UserError: It cannot be read, or its labels are not classes.
     """
-    name = _name_of(graph)
+    source = "a PyG object"
     if isinstance(graph, Path):
-        read = _read_files(graph, options, problems, labelled, use_masks)
+        read, source = _read_files(graph, reading), str(graph.resolve())
     else:
         # A model passes on the options of its training graph.
-        if labelled:
-            refuse_unused_options(graph, options)
-        read = from_pyg(name, graph, options)
-    target = options.target
+        if reading.labelled:
+            refuse_unused_options(graph, reading.options)
+        read = from_pyg(graph, reading)
+    target = reading.options.target
     try:
-        target = target_type(name, read.data, options.target, labelled)
+        target = _target_type(read.data, reading)
     except UserError as error:
-        if labelled:
+        if reading.labelled:
             raise
-        problems.add(error)
-    read = replace(read, target=target)
-    if labelled:
-        return check_labels(name, read)
-    read.store.y = torch.full((count_nodes(name, read.data, target),), UNLABELLED)
+        reading.problem(error)
+    read = replace(read, target=target, source=source)
+    if reading.labelled:
+        # Those of a table have become classes with it.
+        return check_labels(read, reading) if read.label_name is None else read
+    count = count_nodes(reading.name, read.data, target)
+    read.store.y = torch.full((count,), UNLABELLED)
     return read
 
 
-def with_splits(
-    graph: Path | Data | HeteroData,
-    read: UserGraph,
-    options: ReadOptions,
-    labelled: bool,
-    use_masks: bool,
-) -> GraphWithSplits:
-    """Normalises a graph that `read_user_graph` returned, in place, and its splits.
-
-    Raises:
-        UserError: The graph contradicts itself.
-    """
-    name = _name_of(graph)
-    read = normalise(name, read, options)
-    masks: dict[str, Tensor] = {}
-    if labelled:
-        masks = given_masks(name, read.store) if use_masks else {}
-        read = drop_unused_classes(name, read, masks)
-        leaks = _note_on_leaks(name, read, masks)
-        unseen = note_on_unseen_classes(name, read, masks)
-        read = replace(read, notes=(*read.notes, *leaks, *unseen))
-    unsplit = replace(
-        Dataset(**{field.name: getattr(read, field.name) for field in fields(Dataset)}),
-        name=name,
-        num_classes=int(read.store.y.max()) + 1 if labelled else 0,
-        source=str(graph.resolve()) if isinstance(graph, Path) else "a PyG object",
-        read_options=replace(options, **read.learned),
-    )
-    hashes = hash_tensors(read.data, read.mapped_hashes) | _drop_unused_columns(read)
-    unsplit = _with_scaling(unsplit, read, options)
-    if not labelled:
-        empty = dict.fromkeys(MASKS, np.zeros(len(unsplit.store.y), dtype=bool))
-        return GraphWithSplits(unsplit, hashes, ["none"], lambda _: empty)
-    numbered = numbered_splits(masks)
-    splits = numbered or ([masks] if masks else [])
-
-    def checked_masks(number: int) -> dict[str, np.ndarray]:
-        check_masks(name, unsplit.store.y, splits[number])
-        return {mask: value.numpy() for mask, value in splits[number].items()}
-
-    words = "given with the graph"
-    described = [f"{words}, number {number}" for number in range(len(numbered))]
-    return GraphWithSplits(
-        unsplit,
-        hashes,
-        described or [words] * len(splits),
-        checked_masks,
-        stratified=True,
-        is_numbered=bool(numbered),
-    )
-
-
-def _name_of(graph: Path | Data | HeteroData) -> str:
-    return str(graph) if isinstance(graph, Path) else OBJECT_NAME
-
-
-def _with_scaling(unsplit: Dataset, read: UserGraph, options: ReadOptions) -> Dataset:
-    """Adds how columns of tables are scaled, or a note on features used as given."""
-    # Columns and classes may be called anything.
-    notes = tuple(map(one_line, read.notes))
-    if not read.has_columns:
-        notes += tuple(map(one_line, note_on_scales(unsplit.name, unsplit.data)))
-        return replace(unsplit, notes=notes)
-    scaling = scaling_of(unsplit.data)
-    if options.make_features is not None:
-        scaling.pop(".x", None)
-    return replace(unsplit, scaling=scaling, notes=notes)
-
-
-def _note_on_leaks(
-    name: str, read: UserGraph, masks: dict[str, Tensor]
-) -> tuple[str, ...]:
-    """A note where features tell the class of all training nodes."""
-    store = read.store
-    x = store.get("x")
-    if x is None:
-        return ()
-    known = store.y != UNLABELLED
-    if masks:
-        known = known & masks[MASKS[0]].reshape(len(known), -1)[:, 0]
-    telling, is_alone = telling_features(x, store.y, torch.nonzero(known)[:, 0])
-    if not telling:
-        return ()
-    names = listed([read.column_name("", at) for at in telling])
-    what = f"features {names} together tell", "they", "them"
-    if is_alone:
-        what = f"feature {names} alone tells", "it", "it"
-    return (
-        f"{name}: the {what[0]} the class of all training nodes, so {what[1]} may be "
-        f"the label in other words; leave {what[2]} out with --features "
-        f"{in_python('features')}",
-    )
-
-
-def _drop_unused_columns(read: UserGraph) -> dict[str, str]:
-    """Removes edge features and weights that were not asked for.
-
-    Returns:
-        Lines for the fingerprint. They tell a graph whose edge attributes are used
-        from the same graph without: both hold the attributes when they are hashed.
-    """
-    lines = {}
-    for name, columns in (
-        ("edge_attr", read.edge_feature_names),
-        ("edge_weight", read.edge_weight_name),
-    ):
-        if columns:
-            lines[f"use of {name}"] = f"{name} is {columns}\n"
-        elif isinstance(read.data, Data):
-            read.data.pop(name, None)
-    return lines
-
-
-def _read_files(
-    path: Path,
-    options: ReadOptions,
-    problems: Problems,
-    labelled: bool,
-    use_masks: bool,
-) -> UserGraph:
+def _read_files(path: Path, reading: Reading) -> UserGraph:
     with explain_unreadable(path):
         is_folder, is_file = path.is_dir(), path.is_file()
-    if is_folder and is_array_folder(path):
-        # A model passes on the options of its training graph.
-        if labelled:
-            refuse_unused_options(path, options)
-        return read_array_folder(path, labelled, verify=problems.collect)
-    tables = options
-    if not use_masks and options.split_column is None:
-        tables = replace(options, split_column="")
-    if is_folder and is_word_folder(path):
-        return read_word_folder(path, tables, labelled)
-    if is_folder and is_typed_folder(path):
-        return read_typed_folder(path, tables, problems, labelled)
-    if is_folder:
-        return read_folder(path, tables, problems, labelled)
-    if not is_file:
+    if not is_folder and not is_file:
         kind = not_a_file(path)
         if kind in (None, "missing"):
             raise UserError(f"there is no file or folder {path}; check the path")
         raise UserError(
             f"{path} is {kind}; give a folder of tables, a .npz, .pt or .graphml file"
         )
-    if labelled:
-        refuse_unused_options(path, options)
+    # A model passes on the options of its training graph.
+    if reading.labelled:
+        refuse_unused_options(path, reading.options)
+    tables = reading
+    if not reading.use_masks and reading.options.split_column is None:
+        tables = reading.with_options(split_column="")
+    if is_folder:
+        if is_array_folder(path):
+            return read_array_folder(path, reading)
+        if is_word_folder(path):
+            return read_word_folder(path, tables)
+        if is_typed_folder(path):
+            return read_typed_folder(path, tables)
+        return read_folder(path, tables)
     if path.suffix == ".npz":
-        return read_npz(path, options, labelled)
+        return read_npz(path, reading)
     if path.suffix == ".pt":
-        return read_pt(path, options)
+        return read_pt(path, reading)
     if path.suffix == ".graphml":
-        return read_graphml(path, tables, problems, labelled)
+        return read_graphml(path, tables)
     raise UserError(
         f"{path} is neither a folder with nodes.csv and edges.csv nor a .npz, .pt "
         "or .graphml file; save the graph as one of these"
@@ -315,24 +206,19 @@ def refuse_unused_options(
     if given:
         raise UserError(
             f"{option_flag(given[0])} is about the columns of tables, but "
-            f"{_name_of(graph)} holds arrays; leave it out"
+            f"{name_of(graph)} holds arrays; leave it out"
         )
 
 
-def target_type(
-    source: str, data: Data | HeteroData, target: str | None, labelled: bool = True
-) -> str | None:
+def _target_type(data: Data | HeteroData, reading: Reading) -> str | None:
     """The node type to classify; None in a homogeneous graph.
 
-    Args:
-        source: Where the graph came from, for errors.
-        data: The graph.
-        target: The type that was asked for; None for the one with labels.
-        labelled: Whether it must have labels.
+    Without an option it is the one with labels.
 
     Raises:
         UserError: It is not clear which, there is no such type, or it has no labels.
     """
+    source, target = reading.name, reading.options.target
     if isinstance(data, Data):
         if target is not None:
             raise UserError(
@@ -347,7 +233,7 @@ def target_type(
     with_labels = [kind for kind in data.node_types if "y" in data[kind]]
     if target is None and len(with_labels) == 1:
         return str(with_labels[0])
-    if target in with_labels or (target is not None and not labelled):
+    if target in with_labels or (target is not None and not reading.labelled):
         return target
     labelled_types = ", ".join(with_labels) or "none"
     if target is not None:

@@ -1,9 +1,7 @@
 """How a user graph is read: which column is what, and which way edges are followed."""
 
-import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, fields
+from typing import Literal, get_args
 
 from tempergat.base import UserError, suggest_one_of
 
@@ -102,86 +100,6 @@ class ReadOptions:
             for field in fields(self)
             if getattr(self, field.name) != getattr(plain, field.name)
         ]
-
-
-class Question(UserError):
-    """A problem with a graph that options settle.
-
-    Args:
-        message: What is wrong, and the remedy.
-        **options: Options of `ReadOptions` that settle it. Names are added to those
-            that are given.
-    """
-
-    def __init__(self, message: str, **options: Any) -> None:
-        super().__init__(message)
-        self.options = options
-
-
-class OtherIds(UserError):
-    """Edges name nodes in another way than by what counts as their ids."""
-
-
-class Problems:
-    """What is wrong with a graph: raised at once, or collected for a report.
-
-    Attributes:
-        errors: What was collected.
-    """
-
-    def __init__(self, collect: bool = False) -> None:
-        self.collect = collect
-        self.errors: list[UserError] = []
-
-    def add(self, error: UserError) -> None:
-        """Raises a problem, or collects it where reading can go on after it."""
-        if not self.collect:
-            raise error
-        self.errors.append(error)
-
-
-def settle(options: ReadOptions, errors: Sequence[UserError]) -> ReadOptions:
-    """The options with those that settle some problems."""
-    needs_ids = any(isinstance(error, OtherIds) for error in errors)
-    for error in errors:
-        changes = dict(error.options) if isinstance(error, Question) else {}
-        if {"drop", "id"} <= changes.keys():
-            # A column that differs in every row names the nodes, or nothing.
-            changes.pop("drop" if needs_ids and options.id is None else "id")
-        for name in {"drop", "one_hot"} & changes.keys():
-            changes[name] = (*getattr(options, name), *changes[name])
-            changes[name] = tuple(dict.fromkeys(changes[name]))
-        options = replace(options, **changes)
-    roles = (options.id, options.label, options.split_column)
-    return replace(options, drop=tuple(n for n in options.drop if n not in roles))
-
-
-def as_command(options: ReadOptions) -> str:
-    """The options as they are typed in a shell."""
-    words = []
-    for name in options.given():
-        value = getattr(options, name)
-        if name == "directed":
-            words.append("--directed" if value else "--undirected")
-        elif value is True:
-            words.append(option_flag(name))
-        else:
-            text = ",".join(value) if isinstance(value, tuple) else value
-            words.append(f"{option_flag(name)} {shlex.quote(text)}")
-    return " ".join(words)
-
-
-def missing_words(options: ReadOptions) -> frozenset[str]:
-    """The words that stand for a missing value, in lower case."""
-    return frozenset({"", *(word.strip().lower() for word in options.missing)})
-
-
-def missing_numbers(options: ReadOptions) -> frozenset[str]:
-    """The words that stand for a missing value in columns of numbers.
-
-    -1 is not among them: a label of -1 is often unknown, a feature of -1 is a number.
-    """
-    return missing_words(options) - {"-1"}
 
 
 def option_flag(name: str) -> str:

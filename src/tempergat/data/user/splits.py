@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,11 @@ import torch
 from torch import Tensor
 from torch_geometric.data.storage import BaseStorage
 
-from tempergat.base import UserError, first_line, joined
+from tempergat.base import UserError, first_line, joined, listed
 from tempergat.data.dataset import MASKS, UNLABELLED
 from tempergat.data.formats.numpy_files import native_numbers
 from tempergat.data.layouts.pt_classes import SavedArray
+from tempergat.data.user.reading import Reading, UserGraph
 
 # Written out, and as they are abbreviated beside a word like mask.
 _WORDS = {
@@ -142,17 +144,14 @@ def given_masks(source: str, store: BaseStorage) -> dict[str, Tensor]:
     return {name: given[name].bool() if name in given else missing for name in MASKS}
 
 
-def numbered_splits(masks: Mapping[str, Tensor]) -> list[dict[str, Tensor]]:
-    """The masks of each split, where every column is a split as in PyG's datasets.
+def each_split(masks: Mapping[str, Tensor]) -> list[dict[str, Tensor]]:
+    """The masks of each split: one, or where masks have columns, one for each column.
 
     Args:
-        masks: What `given_masks` returned.
-
-    Returns:
-        One mapping per column; empty where the masks have no columns.
+        masks: What `given_masks` returned; empty where there is no split.
     """
     if not masks or masks[MASKS[0]].dim() == 1:
-        return []
+        return [dict(masks)] if masks else []
     columns = range(masks[MASKS[0]].shape[1])
     return [{name: mask[:, at] for name, mask in masks.items()} for at in columns]
 
@@ -179,6 +178,65 @@ def check_masks(source: str, labels: Tensor, masks: Mapping[str, Tensor]) -> Non
             )
     if not masks[MASKS[0]].any():
         raise UserError(f"{source} has no node in train_mask; put some into it")
+
+
+def classes_in_splits(labels: np.ndarray, masks: Mapping[str, Tensor]) -> np.ndarray:
+    """The classes that have a node in some split, in order."""
+    used = np.zeros(len(labels), dtype=bool)
+    for mask in masks.values():
+        used |= mask.reshape(len(labels), -1).any(dim=1).numpy()
+    return np.unique(labels[used & (labels != UNLABELLED)])
+
+
+def drop_unused_classes(
+    read: UserGraph, masks: Mapping[str, Tensor], reading: Reading
+) -> UserGraph:
+    """Makes nodes unlabelled whose class is in no split, in place, with a note.
+
+    Args:
+        read: The graph, with checked labels.
+        masks: The masks of all splits.
+        reading: Receives the note.
+    """
+    labels = read.store.y.numpy()
+    kept = classes_in_splits(labels, masks)
+    count = int(labels.max()) + 1
+    if not len(kept) or len(kept) == count:
+        return read
+    names = read.class_names or tuple(str(number) for number in range(count))
+    dropped = [names[at] for at in range(count) if at not in kept]
+    position = np.full(count + 1, UNLABELLED, dtype=np.int64)
+    position[kept] = np.arange(len(kept))
+    read.store.y = torch.from_numpy(position[labels])
+    one = len(dropped) == 1
+    reading.notes.append(
+        f"{reading.name}: no split contains {'class' if one else 'classes'} "
+        f"{listed(dropped)}, so {'it is' if one else 'they are'} left out; --split "
+        "60/20/20 makes a split with all classes"
+    )
+    return replace(read, class_names=tuple(names[at] for at in kept))
+
+
+def note_unseen_classes(
+    read: UserGraph, masks: Mapping[str, Tensor], reading: Reading
+) -> None:
+    """Notes classes of validation or test nodes without a training node."""
+    labels = read.store.y.numpy()
+    names = read.class_names or tuple(map(str, range(int(labels.max()) + 1)))
+    unseen: dict[str, None] = {}
+    for split in each_split(masks):
+        known = np.unique(labels[split[MASKS[0]].numpy()])
+        other = np.unique(labels[(split[MASKS[1]] | split[MASKS[2]]).numpy()])
+        others = np.setdiff1d(other[other != UNLABELLED], known)
+        # Training nodes of one class are refused, whatever the others are.
+        unseen |= {names[at]: None for at in others if len(known) > 1}
+    if unseen:
+        word = "class" if len(unseen) == 1 else "classes"
+        reading.notes.append(
+            f"{reading.name}: no training node is of {word} {listed(list(unseen))}, so "
+            "no method can classify those nodes of the test or validation set; "
+            "--split 60/20/20 makes a split with all classes"
+        )
 
 
 def _masks_by_other_names(

@@ -6,7 +6,7 @@ import math
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.nn.dense.linear import Linear
 
@@ -21,8 +21,8 @@ from tempergat.nn.conv._inputs import (
 )
 from tempergat.nn.conv._messages import MessageLayer
 from tempergat.nn.gate import FeatureGate, GateKind, check_gate
-from tempergat.nn.projection import Features, NodeInputs, Sides, make_projection
-from tempergat.nn.skip import ResidualKind, check_residual, gated_skip, make_beta
+from tempergat.nn.projection import Features, NodeInputs, Sides
+from tempergat.nn.skip import ResidualKind, SkipLayer, check_residual
 from tempergat.nn.temperature import Temperature, TemperatureKind, check_temperature
 from tempergat.ops import (
     Graph,
@@ -37,6 +37,7 @@ class AttentionLayer(
     Temperature,
     FeatureGate,
     EdgeLayer,
+    SkipLayer,
     MessageLayer,
     MessagePassing,  # type: ignore[misc]
 ):
@@ -109,18 +110,6 @@ class AttentionLayer(
         # Registered by `_initialize`, after the parameters that PyG's layers have.
         self.temperature_kind, self.init_temp = temperature, init_temp
         self._gate, self.gate_bias_init = gate, gate_bias_init
-
-    def _make_residual_and_bias(self, bias: bool) -> None:
-        total = self.out_channels * (self.heads if self.concat else 1)
-        if self.residual:
-            self.res = make_projection(self._side_channels(1), total, bias=False)
-        else:
-            self.register_parameter("res", None)
-        self.lin_beta = make_beta(total) if self.residual == "gate" else None
-        if bias:
-            self.bias = nn.Parameter(torch.empty(total))
-        else:
-            self.register_parameter("bias", None)
 
     def _side_channels(self, side: int) -> int:
         channels = self.in_channels
@@ -230,8 +219,9 @@ class AttentionLayer(
         z = z.map(self._split_heads)
 
         seeds = self._head_seeds(dropout_seed, x.src.device)
-        # Heads are joined, and a residual is added, before the bias.
-        ends_here = self.concat and res is None
+        # The op adds a bias or a residual; heads are joined before that.
+        added = self.bias if res is None else residual
+        ends_here = self.concat and (res is None or self._adds_residual_alone())
         alpha: Tensor | None
         if by_messages:
             of_edges = (edge_attr, edge_weight, edge_bias)
@@ -244,7 +234,7 @@ class AttentionLayer(
                 graph,
                 self._attention_inputs(graph, z, edge_attr),
                 gate_logit,
-                self.bias if ends_here else None,
+                added if ends_here else None,
                 mode=mode,
                 edge_weight=edge_weight,
                 edge_bias=edge_bias,
@@ -311,11 +301,6 @@ class AttentionLayer(
         """The linear map of the sources' features that gives the messages."""
         return self._projections().src
 
-    def skip_map(self) -> Linear | None:
-        """The linear map of the targets' features that is added to the output."""
-        res: Linear | None = self.res
-        return res
-
     def _settings(self) -> dict[str, Any]:
         """The attention's numbers by name."""
         return {"negative_slope": self.negative_slope}
@@ -329,22 +314,6 @@ class AttentionLayer(
             return None
         base = draw_seed(device) if given is None else given
         return fold_in(base, torch.arange(self.heads, device=device))
-
-    def _combine(self, out: Tensor, residual: Tensor | None) -> Tensor:
-        """Joins the heads, then adds residual and bias; a gated skip mixes both."""
-        if not self.concat:
-            # Other aggregations may give several values per channel.
-            channels = out.size(1) // self.heads
-            out = out.view(-1, self.heads, channels).mean(dim=1)
-        if self.lin_beta is not None:
-            # Targets without features count as zeros.
-            skipped = torch.zeros_like(out) if residual is None else residual
-            out = gated_skip(out, skipped, self.lin_beta)
-        elif residual is not None:
-            out = out + residual
-        if self.bias is not None:
-            out = out + self.bias
-        return out
 
     def __repr__(self) -> str:
         given = {name: getattr(self, name) for name in self.shown}

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.utils import scatter
 
 from tempergat.nn.adjacency import Adjacency, is_matrix, resolve
-from tempergat.ops import Graph, gather_rows
+from tempergat.ops import Graph, gather_rows, is_tracing
 
 # The leading dimensions of x: one feature set has none.
 Sets = tuple[int, ...]
@@ -161,8 +161,10 @@ class EdgeLayer:
         fits = len(rest) in (1, 2) and rest[0] == edges
         if len(rest) == 2:
             fits = fits and rest[1] == self.heads
-        same_sets = all(a == b for a, b in zip(shape, sets, strict=False))
-        if not fits or (own and not (sets and same_sets)):
+        if own:
+            same_sets = all(a == b for a, b in zip(shape, sets, strict=False))
+            fits = fits and bool(sets) and same_sets
+        if not fits:
             more = f", or these after the dimensions {list(sets)}" if sets else ""
             raise ValueError(
                 f"{name} has shape {list(shape)}, but edge_index has {edges} edges and "
@@ -170,9 +172,9 @@ class EdgeLayer:
                 f"[{edges}, {self.heads}]{more}"
             )
         if graph.self_loops:
-            num_given = graph.edge_id.size(0) - graph.num_loops
-            if num_given != edges:
-                values = values.index_select(axis, graph.edge_id[:num_given])
+            kept = _kept_edges(graph)
+            if kept is not None:
+                values = values.index_select(axis, kept)
             loops = (*shape[:axis], graph.num_loops, *rest[1:])
             values = torch.cat([values, values.new_full(loops, _OF_LOOPS[name])], axis)
         return values.flatten(0, axis) if own else values
@@ -194,13 +196,6 @@ def pack_weights(adjacency: Adjacency, alpha: Tensor, sets: Sets, given: Any) ->
         edges = adjacency.graph.num_all_edges
         alpha = alpha.view(*sets, edges, alpha.size(-1))
     return adjacency.pack(alpha)
-
-
-def copy_edges(values: Tensor | None, graph: Graph) -> Tensor | None:
-    """Values of the edges of all copies of a graph, from those of one or of all."""
-    if values is None or values.size(0) == graph.num_all_edges:
-        return values
-    return values.repeat(graph.copies, *[1] * (values.dim() - 1))
 
 
 def add_loop_features(
@@ -225,9 +220,8 @@ def add_loop_features(
         )
     if not graph.self_loops:
         return edge_attr
-    num_given = graph.edge_id.size(0) - graph.num_loops
-    if num_given != graph.num_edges:
-        kept = graph.edge_id[:num_given]
+    kept = _kept_edges(graph)
+    if kept is not None:
         if edge_attr.dim() == 2:
             edge_attr = gather_rows(edge_attr, kept)
         else:
@@ -235,6 +229,7 @@ def add_loop_features(
     if isinstance(fill_value, str):
         # PyG reduces over row 1 of edge_index, whatever the flow.
         rows = max(graph.num_src, graph.num_dst) + 1
+        num_given = graph.num_all_edges - graph.num_loops
         ends = (graph.src if reverse else graph.dst)[:num_given]
         if graph.padded:
             given = graph.dst[:num_given]
@@ -249,3 +244,13 @@ def add_loop_features(
         shape = (*edge_attr.shape[:-2], graph.num_loops, edge_attr.size(-1))
         loops = filled.expand(shape)
     return torch.cat([edge_attr, loops], dim=-2)
+
+
+def _kept_edges(graph: Graph) -> Tensor | None:
+    """Which of the given edges a graph with added self-loops has; None for all."""
+    num_given = graph.num_all_edges - graph.num_loops
+    # A compiler cannot ask how many self-loops were dropped.
+    unknown = is_tracing() and not graph.padded
+    if unknown or num_given != graph.num_edges:
+        return graph.edge_id[:num_given]
+    return None

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 from torch_geometric.utils import softmax
 
-from tempergat.nn.conv._edges import EdgeValues, copy_edges
+from tempergat.nn.conv._edges import EdgeValues
 from tempergat.nn.projection import Sides
-from tempergat.ops import Graph, keep_factor
+from tempergat.ops import Graph, keep_factor, repeat_edges
 
 # PyG's dictionaries of hooks, and the method that each belongs to.
 _HOOKS = {
@@ -28,9 +28,9 @@ class MessageLayer:
     def slow_path_reason(self: Any) -> str | None:
         """Why the layer must build every message, as PyG does; None if it need not."""
         own = self.__dict__
-        for hooks, method in _HOOKS.items():
-            if own[hooks]:
-                return f"a {method} hook is registered"
+        if any(map(own.__getitem__, _HOOKS)):
+            method = next(method for hooks, method in _HOOKS.items() if own[hooks])
+            return f"a {method} hook is registered"
         if self.explain:
             return "an explainer is active"
         if self.aggr not in ("add", "sum"):
@@ -57,8 +57,11 @@ class MessageLayer:
         )
 
     def _message_edges(self: Any, graph: Graph) -> Tensor:
-        """The edges in the order of rows that PyG's ``propagate`` expects."""
-        edges = graph.edge_index
+        """The edges in the order of rows that PyG's ``propagate`` expects.
+
+        They are int64: with int32 edges torch gives wrong gradients of PyG's sums.
+        """
+        edges = graph.edge_index.long()
         return edges.flip(0) if self.target_to_source else edges
 
     def _set_jittable_templates(self: Any, raise_on_error: bool = False) -> None:
@@ -100,7 +103,7 @@ class MessageLayer:
         Raises:
             ValueError: A subclass would ignore the bias of edges.
         """
-        attr, weight, bias = (copy_edges(values, graph) for values in of_edges)
+        attr, weight, bias = (repeat_edges(values, graph) for values in of_edges)
         taken = self.inspector.get_param_dict("edge_update")
         if bias is not None and "edge_bias" not in taken:
             raise ValueError(

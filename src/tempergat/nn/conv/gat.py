@@ -256,6 +256,10 @@ class TemperGATConv(AttentionLayer):
         size = self._pair(Sides(graph.num_src, graph.num_dst))
         z = cut_to_targets(z, graph)
         scores = z.map(self._score, Sides(self.att_src, self.att_dst))
+        if scores.dst is None:
+            # PyG counts the targets by their scores.
+            absent = scores.src.new_zeros(graph.num_dst, self.heads)
+            scores = Sides(scores.src, absent)
         alpha = self.edge_updater(
             edge_index,
             alpha=self._pair(scores),

@@ -177,8 +177,7 @@ class TemperTransformerConv(AttentionLayer):
 
     def slow_path_reason(self) -> str | None:
         reason = super().slow_path_reason()
-        lin = self.lin_edge
-        if reason is None and lin is not None and not is_plain(lin):
+        if reason is None and self.edge_dim is not None and not is_plain(self.lin_edge):
             # The op takes edge features with their linear map.
             return "lin_edge has hooks or is no plain linear map"
         return reason
@@ -202,9 +201,9 @@ class TemperTransformerConv(AttentionLayer):
                 "the queries need the target nodes' features, but x is (x_src, None); "
                 "pass both"
             )
-        key = inputs.src.project(self.lin_key)
+        key = inputs.src.project(lins.src)
         value = inputs.src.project(self.lin_value)
-        query = inputs.dst.project_targets(self.lin_query)
+        query = inputs.dst.project_targets(lins.dst)
         if self.qk_norm:
             key = self._normalize(self.norm_key, key)
             query = self._normalize(self.norm_query, query)
@@ -217,7 +216,7 @@ class TemperTransformerConv(AttentionLayer):
 
     def _split_heads(self, z: Any) -> Any:
         if isinstance(z, tuple):
-            return tuple(super(TemperTransformerConv, self)._split_heads(p) for p in z)
+            return tuple([part.view(-1, self.heads, self.out_channels) for part in z])
         return super()._split_heads(z)
 
     def _settings(self) -> dict[str, Any]:
@@ -235,7 +234,7 @@ class TemperTransformerConv(AttentionLayer):
 
     def _parts(self, z: Sides[Any], edge_attr: Tensor | None) -> tuple[Tensor, ...]:
         """Keys, values and queries, if there are edge features where they must be."""
-        if edge_attr is None and self.lin_edge is not None:
+        if edge_attr is None and self.edge_dim is not None:
             raise ValueError(
                 f"the layer was made with edge_dim={self.edge_dim}, but edge_attr was "
                 f"not given; pass it, or make the layer without edge_dim"

@@ -43,8 +43,7 @@ def upgrade(
     Args:
         model: Any module that contains PyG attention layers, at any depth.
         temperature: As in the layers.
-        gate: As in the layers. ``"post"`` needs the features of target nodes; for a
-            model that calls its layers with ``(x, None)`` take None.
+        gate: As in the layers.
         init_temp: Initial value of a learnable temperature.
         residual: Whether layers without a residual (``root_weight`` of a
             ``TransformerConv``) get one.

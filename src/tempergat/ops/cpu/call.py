@@ -10,8 +10,8 @@ from torch import Tensor
 from tempergat.ops.calls import Backward, Forward, working_dtype
 from tempergat.ops.cpu import library
 from tempergat.ops.cpu.library import CALL_LENGTH, FEATURES, PLACE, STORAGE
-from tempergat.ops.graph import Rows
 from tempergat.ops.random import drop_threshold
+from tempergat.ops.rows import Rows
 
 _NO_ROWS = (0,) * 5
 # What is the same for all copies of a graph.
@@ -44,7 +44,9 @@ class KernelCall:
         dropout_seed: Tensor | None = None,
         copies: int = 1,
     ) -> None:
+        _, heads, channels = z.shape
         self.z = z
+        self.width = heads * channels
         self.copies = copies
         self.num_edges = by_target[1].size(0)
         self.tensors: dict[str, Tensor] = {}
@@ -54,8 +56,8 @@ class KernelCall:
             library.library.isa,
             library.library.threads(),
             by_target[0].dtype == torch.int64,
-            z.size(1),
-            z.size(2),
+            heads,
+            channels,
             negative_slope,
             dropout,
             0,
@@ -79,15 +81,17 @@ class KernelCall:
         for name, tensor in tensors.items():
             if tensor is None:
                 continue
-            rows, _, channels = tensor.shape
-            stride = tensor.stride()
-            # There may be space between rows, as in a slice of a wider product.
-            if stride[1] != channels or stride[2] != 1:
-                tensor = tensor.contiguous()
-                stride = tensor.stride()
+            step = self.width
+            if not tensor.is_contiguous():
+                _, between_heads, between_channels = tensor.stride()
+                # There may be space between rows, as in a slice of a wider product.
+                if between_heads == tensor.size(2) and between_channels == 1:
+                    step = tensor.stride(0)
+                else:
+                    tensor = tensor.contiguous()
             self.tensors[name] = tensor
             place = PLACE[name]
-            self.values[place : place + 3] = tensor.data_ptr(), rows, stride[0]
+            self.values[place : place + 3] = tensor.data_ptr(), tensor.size(0), step
 
     def add_dense(self, **tensors: Tensor | None) -> None:
         """Contiguous tensors in the working type; None for absent ones."""
@@ -124,9 +128,15 @@ class KernelCall:
         """Memory for the gradient of a tensor of edges; that of a padded edge is 0."""
         return x.new_zeros((self.copies * self.num_edges, *x.shape[1:]))
 
+    def new_features(self, x: Tensor) -> Tensor:
+        """Memory for the gradient of a tensor of nodes."""
+        return torch.empty_like(x, memory_format=torch.contiguous_format)
+
     def new_parameter(self, x: Tensor) -> Tensor:
         """Memory for the gradient of what copies share: one of each, for `totals`."""
-        return x.new_empty(x.shape if self.copies == 1 else (self.copies, *x.shape))
+        if self.copies == 1:
+            return self.new_features(x)
+        return x.new_empty((self.copies, *x.shape))
 
     def totals(self, *gradients: Tensor | None) -> tuple[Any, ...]:
         """The sums of such gradients over the copies."""
@@ -137,7 +147,7 @@ class KernelCall:
     def add_records(self, size: int) -> None:
         """What a pass of backward leaves to the next, ``size`` bytes per edge."""
         count, stride = self.copies * self.num_edges, (size + 7) // 8 * 8
-        tensor = torch.empty((count, stride), dtype=torch.uint8)
+        tensor = torch.empty(count, stride, dtype=torch.uint8, device="cpu")
         self.tensors["records"] = tensor
         place = PLACE["records"]
         self.values[place : place + 3] = tensor.data_ptr(), count, stride
@@ -168,8 +178,8 @@ class KernelCall:
         _, heads, channels = self.z.shape
         targets = self.copies * (forward.by_target[0].size(0) - 1)
         work = working_dtype(self.z.dtype)
-        out = self.z.new_empty((targets, heads, channels))
-        lse = self.z.new_empty((targets, heads), dtype=work)
+        out = torch.empty(targets, heads, channels, dtype=self.z.dtype, device="cpu")
+        lse = torch.empty(targets, heads, dtype=work, device="cpu")
         weights = None
         if forward.weights:
             # A padded edge has weight 0.

@@ -17,8 +17,8 @@ from tempergat.ops.torch_internals import in_dispatch_mode, in_transform, is_tra
 _POINTER, _NUMBER = ctypes.c_void_p, ctypes.c_int64
 _function = library.library.function
 _CHECKSUM = _function("checksum", _POINTER, *[_NUMBER] * 5)
-_GROUP_EDGES = _function("group_edges", _POINTER, *[_NUMBER] * 7, *[_POINTER] * 7)
-_GROUP = _function("group", *[_POINTER] * 3, *[_NUMBER] * 2, *[_POINTER] * 4)
+_GROUP_EDGES = _function("group_edges", _POINTER, *[_NUMBER] * 8, _POINTER)
+_GROUP = _function("group", *[_POINTER] * 3, *[_NUMBER] * 2, _POINTER)
 _COUNT = _function("count_targets", *[_POINTER] * 2, *[_NUMBER] * 5, _POINTER)
 _PLACE = _function(
     "place_edges", *[_POINTER] * 2, *[_NUMBER] * 4, *[_POINTER] * 3, result=None
@@ -70,37 +70,45 @@ def can_group(index: Tensor, largest: int) -> bool:
 
 
 def group_edges(
-    edge_index: Tensor, sizes: tuple[int, int], num_loops: int
+    edge_index: Tensor, sizes: tuple[int, int], num_loops: int, by_source: bool
 ) -> tuple[Tensor, ...] | None:
-    """Checks edges, replaces their self-loops if asked to, and groups them by target.
+    """Checks edges, replaces their self-loops if asked to, and groups them.
 
     Args:
         edge_index: The edges, int64 or int32, [2, E].
         sizes: The number of source and of target nodes.
         num_loops: 0, or ``min(sizes)`` to replace all self-loops by that many.
+        by_source: Whether the edges are grouped by source too.
 
     Returns:
         Source, target and identity of every edge, then the four parts of the edges by
-        target; None if an edge refers to a node that does not exist.
+        target and, where asked for, by source; None if an edge refers to a node that
+        does not exist.
     """
-    count = edge_index.size(1) + num_loops
-    out = tuple(_empty(count) for _ in range(3))
-    out += (_empty(sizes[1] + 1), *[_empty(count) for _ in range(3)])
+    given = edge_index.size(1)
+    pointers = sizes[0] + sizes[1] + 2 if by_source else sizes[1] + 1
+    parts = 9 if by_source else 6
+    # One allocation: on a small graph, one for each part would take longer.
+    memory = torch.empty(
+        pointers + parts * (given + num_loops), dtype=torch.int32, device="cpu"
+    )
     kept = _GROUP_EDGES(
         edge_index.data_ptr(),
         edge_index.element_size(),
         *edge_index.stride(),
-        edge_index.size(1),
+        given,
         *sizes,
         num_loops > 0,
-        *[x.data_ptr() for x in out],
+        by_source,
+        memory.data_ptr(),
     )
     if kept < 0:
         return None
-    if kept + num_loops == count:
-        return out
-    count = kept + num_loops
-    return tuple(x if k == 3 else x[:count] for k, x in enumerate(out))
+    count, unused = kept + num_loops, parts * (given - kept)
+    lengths = [count, count, count, sizes[1] + 1, count, count, count]
+    if by_source:
+        lengths += [sizes[0] + 1, count, count, count]
+    return memory.split_with_sizes([*lengths, unused])[:-1]
 
 
 def group(
@@ -111,10 +119,12 @@ def group(
     None if a key is not the number of a row.
     """
     edges = tuple(x.contiguous() for x in (key, other, edge_id))
-    out = (_empty(num_rows + 1), *[_empty(key.size(0)) for _ in range(3)])
-    ends, parts = ([x.data_ptr() for x in tensors] for tensors in (edges, out))
-    status = _GROUP(*ends, key.size(0), num_rows, *parts)
-    return out if status == 0 else None
+    count = key.size(0)
+    memory = torch.empty(num_rows + 1 + 3 * count, dtype=torch.int32, device="cpu")
+    ends = [x.data_ptr() for x in edges]
+    if _GROUP(*ends, count, num_rows, memory.data_ptr()) < 0:
+        return None
+    return memory.split_with_sizes([num_rows + 1, count, count, count])
 
 
 def group_by_target(
@@ -136,17 +146,13 @@ def group_by_target(
         return None
     source, target = edge_index
     count, step = source.size(0), source.stride(0)
-    pointer = torch.empty(sizes[1] + 1, dtype=torch.int64)
+    pointer = torch.empty(sizes[1] + 1, dtype=torch.int64, device="cpu")
     ends = source.data_ptr(), target.data_ptr(), source.element_size(), step, count
     status = _COUNT(*ends, *sizes, pointer.data_ptr())
     if status == _NO_SUCH_NODE:
         return None
     if status == _SORTED:
         return pointer, source.to(torch.int32).contiguous(), None
-    grouped = torch.empty(2, count, dtype=torch.int32)
+    grouped = torch.empty(2, count, dtype=torch.int32, device="cpu")
     _PLACE(*ends, sizes[1], pointer.data_ptr(), *(x.data_ptr() for x in grouped))
     return pointer, grouped[0], grouped[1]
-
-
-def _empty(size: int) -> Tensor:
-    return torch.empty(size, dtype=torch.int32, device="cpu")

@@ -34,16 +34,17 @@ def backward(call: Backward) -> tuple[Tensor | None, ...]:
     _add_scores(kernel, att_src, att_dst, z_dst, theta, *saved.state)
     kernel.add_features(dout=call.dout)
     kernel.add_dense(edge_score=edge_score, lse=saved.lse, dweights=call.dweights)
-    dz, datt_src = z.new_empty(z.shape), kernel.new_parameter(att_src)
+    dz, datt_src = kernel.new_features(z), kernel.new_parameter(att_src)
     datt_dst, dtheta = (
         None if x is None else kernel.new_parameter(x) for x in (att_dst, theta)
     )
     kernel.add_features(dz_src=dz)
     kernel.add_dense(datt=datt_src, datt_dst=datt_dst, dtheta=dtheta)
     dz_dst = dedge_score = None
-    if att_dst is not None and z_dst is not None:
+    if z_dst is not None:
+        # It stays 0 where the targets have no part in the logits.
         dz_dst = z_dst.new_zeros(z_dst.shape)
-        kernel.add_features(dz_dst=dz_dst)
+        kernel.add_features(dz_dst=dz_dst if att_dst is not None else None)
     if edge_score is not None:
         dedge_score = kernel.new_edges(edge_score)
         kernel.add_dense(dedge_score=dedge_score)

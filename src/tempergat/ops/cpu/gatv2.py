@@ -37,7 +37,7 @@ def backward(call: Backward) -> tuple[Tensor | None, ...]:
     kernel.add_features(z_dst=z_dst, edge=edge, dout=call.dout)
     kernel.add_dense(att=att, lse=saved.lse, dweights=call.dweights)
     heads, channels = att.shape
-    dz_src, dz_dst = z_src.new_empty(z_src.shape), z_dst.new_empty(z_dst.shape)
+    dz_src, dz_dst = kernel.new_features(z_src), kernel.new_features(z_dst)
     datt = kernel.new_parameter(att)
     kernel.add_features(dz_src=dz_src, dz_dst=dz_dst)
     kernel.add_dense(datt=datt)

@@ -26,7 +26,7 @@ from torch import Tensor
 from tempergat.ops.random import drop_threshold, keep_scale
 
 # Raised together with kInterfaceVersion in csrc/call.h.
-INTERFACE_VERSION = 10
+INTERFACE_VERSION = 11
 ISAS = ("generic", "avx2", "avx512")
 KERNELS = (
     "gat_forward",

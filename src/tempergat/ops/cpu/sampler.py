@@ -15,7 +15,9 @@ from torch import Tensor
 
 from tempergat.base import UserError
 from tempergat.ops.cpu import library
-from tempergat.ops.graph import Graph, Relation, Rows
+from tempergat.ops.cpu.edges import group
+from tempergat.ops.graph import Graph
+from tempergat.ops.rows import Relation, Rows
 
 _POINTER, _NUMBER = ctypes.c_void_p, ctypes.c_int64
 _function = library.library.function
@@ -28,9 +30,6 @@ _SAMPLE = _function(
 )
 _WRITE = _function("sampler_write", *[_POINTER] * 6, result=None)
 _ADD_LOOPS = _function("add_loops", *[_POINTER] * 2, *[_NUMBER] * 2, *[_POINTER] * 6)
-_GROUP = _function(
-    "group_by_source", *[_POINTER] * 2, *[_NUMBER] * 2, *[_POINTER] * 3, result=None
-)
 
 # The numbers of the failures in csrc/call.h and csrc/sampling/hops.h.
 _OUT_OF_MEMORY = 1
@@ -185,11 +184,11 @@ def make_layer_graph(
         The graph, equal to ``Graph(edges, sizes, self_loops=self_loops)``; None if
         there is no library.
     """
-    if _GROUP is None:
+    if _ADD_LOOPS is None:
         return None
     count, (num_src, num_dst) = source.size(0), sizes
     if not self_loops:
-        edge_id = torch.arange(count, dtype=torch.int32)
+        edge_id = torch.arange(count, dtype=torch.int32, device="cpu")
         src, dst, rows = source, target, Rows(pointer, source, edge_id, edge_id)
     else:
         parts, pointer = _empty(5, count + num_dst), _empty(num_dst + 1)
@@ -199,26 +198,17 @@ def make_layer_graph(
         )
         src, dst, edge_id, other, position = parts[:, : kept + num_dst]
         rows = Rows(pointer, other, position, _identities(position, edge_id))
+    grouped = group(src, dst, edge_id, num_src) if by_source else None
     return Graph.ready(
         src,
         dst,
         edge_id,
         sizes,
         by_target=rows,
-        by_source=_by_source(src, dst, edge_id, num_src) if by_source else None,
+        by_source=None if grouped is None else Rows(*grouped),
         num_edges=count,
         self_loops=self_loops,
     )
-
-
-def _by_source(src: Tensor, dst: Tensor, edge_id: Tensor, num_src: int) -> Rows:
-    count = src.size(0)
-    pointer, (other, position) = _empty(num_src + 1), _empty(2, count)
-    _GROUP(
-        *(src.data_ptr(), dst.data_ptr(), count, num_src),
-        *(x.data_ptr() for x in (pointer, other, position)),
-    )
-    return Rows(pointer, other, position, _identities(position, edge_id))
 
 
 def _identities(position: Tensor, edge_id: Tensor) -> Tensor:

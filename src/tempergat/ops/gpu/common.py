@@ -22,6 +22,8 @@ from tempergat.ops.random import drop_threshold
 # The heads of an ordinary layer are a compile-time constant of its kernels. Many models
 # at once have more, and share what is compiled.
 _MOST_KNOWN_HEADS = 8
+# Strides are given in these units, so that the compiler knows what divides them.
+_UNIT = 8
 
 
 class Dropout(NamedTuple):
@@ -42,6 +44,37 @@ def dropout_arguments(rate: float, seed: Tensor | None) -> Dropout:
 def contiguous_or_none(x: Tensor | None) -> Tensor | None:
     """The tensor as one block of memory, as kernels address it; None stays None."""
     return None if x is None else x.contiguous()
+
+
+class RowTables(NamedTuple):
+    """Tables [rows, H, C] as kernels read them, with space between rows or not.
+
+    Attributes:
+        tensors: The tables.
+        strides: From row to row, in units of 8 elements; 0 where no table has space.
+        strided: Whether the strides count.
+    """
+
+    tensors: tuple[Tensor, ...]
+    strides: tuple[int, ...]
+    strided: bool
+
+
+def row_tables(*tables: Tensor) -> RowTables:
+    """The tables without a copy, where the elements of every row are adjacent."""
+    if all(x.is_contiguous() for x in tables):
+        return RowTables(tables, (0,) * len(tables), False)
+    tensors = tuple(
+        x
+        if x.stride()[1:] == (x.size(2), 1) and x.stride(0) % _UNIT == 0
+        else x.contiguous()
+        for x in tables
+    )
+    strides = [x.stride(0) for x in tensors]
+    if any(stride % _UNIT for stride in strides):
+        dense = tuple(x.contiguous() for x in tables)
+        return RowTables(dense, (0,) * len(tables), False)
+    return RowTables(tensors, tuple(stride // _UNIT for stride in strides), True)
 
 
 class Tile(NamedTuple):
@@ -148,6 +181,15 @@ def load_ends(other_ptr, first, end, BLOCK_E: tl.constexpr, UNROLL: tl.constexpr
         slots = first + k * BLOCK_E + tl.arange(0, BLOCK_E)
         nodes = nodes + (tl.load(other_ptr + slots, mask=slots < end, other=0),)
     return nodes
+
+
+@triton.jit
+def row_stride(units, H, C: tl.constexpr, STRIDED: tl.constexpr):
+    """How many elements further the next row begins."""
+    if STRIDED:
+        return units.to(tl.int64) * 8
+    else:
+        return (H * C).to(tl.int64)
 
 
 @triton.jit

@@ -16,28 +16,28 @@ import triton.language as tl
 from torch import Tensor
 
 from tempergat.ops.calls import Backward, Saved
-from tempergat.ops.edge_maps import add_push, outer, pull_back
 from tempergat.ops.gpu.common import (
+    RowTables,
     contiguous_or_none,
     dropout_arguments,
     exp,
     factors_of_edges,
     load_row,
     load_work,
+    row_stride,
+    row_tables,
     store_row,
     tile_of_row,
     widen,
 )
 from tempergat.ops.gpu.dot_product_forward import (
-    RowTables,
     backward_tile,
     feature_cells,
     inverse_temperature,
-    row_stride,
-    row_tables,
     temperature_by_head,
 )
 from tempergat.ops.gpu.dot_product_forward import forward as forward
+from tempergat.ops.gpu.edge_maps import add_push, map_gradient, pull_back
 from tempergat.ops.gpu.launch import divide_up, launch
 from tempergat.ops.gpu.schedule import Work, schedule
 from tempergat.ops.gpu.sums import merge_sum, statistics
@@ -292,7 +292,7 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
     dmap, dx = work_like.new_empty(heads, channels, 0), work_like.new_empty(0, width)
     if edge_x is not None and du is not None:
         add_push(dquery, du, edge_map)
-        dmap = outer(query, du) + outer(dout, saved.state[0])
+        dmap = map_gradient(query, du, dout, saved.state[0])
         dx = torch.zeros_like(edge_x) if dedge_x is None else dedge_x.sum(0)
     dtemperature = work_like.new_empty(0)
     if temperature_H is not None:

@@ -8,14 +8,11 @@ and ``sum_j a_ij W e_ij = W c_i``, where ``u_i = W^T q_i`` is computed before th
 ``c_i = sum_j a_ij e_ij`` in it, and ``W c_i`` after it.
 """
 
-from typing import NamedTuple
-
 import triton
 import triton.language as tl
 from torch import Tensor
 
 from tempergat.ops.calls import Forward
-from tempergat.ops.edge_maps import add_push, pull_back
 from tempergat.ops.gpu.common import (
     Tile,
     choose_tile,
@@ -24,46 +21,15 @@ from tempergat.ops.gpu.common import (
     load_ends,
     load_row,
     load_work,
+    row_stride,
+    row_tables,
     tile_of_row,
     widen,
 )
+from tempergat.ops.gpu.edge_maps import add_push, pull_back
 from tempergat.ops.gpu.gatv2_forward import tile_of
 from tempergat.ops.gpu.schedule import Work
 from tempergat.ops.gpu.softmax import add_edges, attend, store_softmax, store_sum
-
-# Strides are given in these units, so that the compiler knows what divides them.
-_UNIT = 8
-
-
-class RowTables(NamedTuple):
-    """Tables [rows, H, C] as kernels read them, with space between rows or not.
-
-    Attributes:
-        tensors: The tables.
-        strides: From row to row, in units of 8 elements; 0 where no table has space.
-        strided: Whether the strides count.
-    """
-
-    tensors: tuple[Tensor, ...]
-    strides: tuple[int, ...]
-    strided: bool
-
-
-def row_tables(*tables: Tensor) -> RowTables:
-    """The tables without a copy, where the elements of every row are adjacent."""
-    if all(x.is_contiguous() for x in tables):
-        return RowTables(tables, (0,) * len(tables), False)
-    tensors = tuple(
-        x
-        if x.stride()[1:] == (x.size(2), 1) and x.stride(0) % _UNIT == 0
-        else x.contiguous()
-        for x in tables
-    )
-    strides = [x.stride(0) for x in tensors]
-    if any(stride % _UNIT for stride in strides):
-        dense = tuple(x.contiguous() for x in tables)
-        return RowTables(dense, (0,) * len(tables), False)
-    return RowTables(tensors, tuple(stride // _UNIT for stride in strides), True)
 
 
 def backward_tile(z: Tensor, width: int = 0) -> Tile:
@@ -85,15 +51,6 @@ def temperature_by_head(temperature: Tensor | None, value: Tensor) -> Tensor | N
     if temperature is None:
         return None
     return temperature.expand(value.size(1)).contiguous()
-
-
-@triton.jit
-def row_stride(units, H, C: tl.constexpr, STRIDED: tl.constexpr):
-    """How many elements further the next row begins."""
-    if STRIDED:
-        return units.to(tl.int64) * 8
-    else:
-        return (H * C).to(tl.int64)
 
 
 @triton.jit

@@ -180,8 +180,10 @@ def _backward_kernel(
             items_ptr, number, num_items, own_rows, num_partials, COPIES
         )
         # z_j, [E, H, C], and its score, [E, H]
-        z = load_row(z_ptr, row, H * C, cell, in_row, BLOCK_E).to(tl.float32)
-        score_j = tl.sum(z * load_row(att_ptr, 0, 0, cell, in_row, BLOCK_E), axis=2)
+        z = tl.load(z_ptr + row * (H * C) + cell, mask=in_row, other=0.0)[None]
+        z = z.to(tl.float32)
+        att = tl.load(att_ptr + cell, mask=in_row, other=0.0)[None]
+        score_j = tl.sum(z * att, axis=2)
         # sum over i of beta_ij dout_i, [E, H, C]
         dz = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
         # sum over i of du_ij, [E, H]

@@ -15,7 +15,7 @@ from tempergat.base import UserError, is_out_of_memory
 from tempergat.data import Dataset
 from tempergat.nn import BACKBONES, METHODS
 from tempergat.training.evaluate import RANKING_METRICS
-from tempergat.training.graphs.inputs import node_types_of
+from tempergat.training.graphs.inputs import types_of
 from tempergat.training.settings.config import RunConfig
 
 # Parameters of the C library's `mallopt`, and how they are set: no block comes straight
@@ -188,8 +188,7 @@ def bytes_per_seed(dataset: Dataset, config: RunConfig) -> int:
         # All nodes in the shared space, and its maps and tables.
         feature_values = nodes * inputs * _NODE_TENSORS
         weights = inputs * sum(
-            kind.num_features or kind.num_nodes
-            for kind in node_types_of(dataset.data, dataset.target)
+            kind.num_features or kind.num_nodes for kind in types_of(dataset) or ()
         )
     projections = BACKBONES[method.backbone].num_projections + (method.gate is not None)
     node_values = nodes * hidden * config.num_layers * (_NODE_TENSORS + projections)

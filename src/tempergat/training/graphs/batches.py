@@ -1,4 +1,4 @@
-"""What runs are trained on: batches, and whole graphs as the batch of every epoch."""
+"""What runs are trained on: batches, and the whole graph as that of every epoch."""
 
 from __future__ import annotations
 
@@ -10,20 +10,13 @@ import torch
 from torch import Tensor
 
 from tempergat.data import Dataset
-from tempergat.nn import NodeClassifier, NodeType, TypedFeatures
-from tempergat.training.graphs.inputs import (
-    edge_inputs_of,
-    features_of,
-    graph_of,
-    in_channels_of,
-    types_of,
-)
+from tempergat.nn import NodeClassifier, TypedFeatures
+from tempergat.training.graphs.inputs import edge_inputs_of, features_of, graph_of
 from tempergat.training.settings.config import RunConfig
 from tempergat.training.tasks import NodeClasses, Targets
 
 if TYPE_CHECKING:
     from tempergat.training.preparation import Preparation
-    from tempergat.training.runs.stacked import Logits
 
 
 @dataclass(frozen=True)
@@ -58,47 +51,18 @@ class Batch:
 BatchOfRuns = Batch | list[Batch]
 
 
-class OneBatch:
-    """The same batch in every epoch, of whole graphs.
+class WholeGraph:
+    """The whole graph as the only batch of every epoch, which is its `example` too.
 
     Attributes:
         batch: The batch, shared by all runs or one for each.
         targets: What the class scores of all nodes are judged by; a list with a batch
             for each run.
-        in_channels: Features per node; those of the shared space of a typed graph.
-        edge_dim: Features per edge; None where the method takes none.
-        node_types: The node types of a typed graph, the one to classify first.
     """
 
     is_whole = True
     batch: Any
     targets: Any
-    in_channels: int
-    edge_dim: int | None
-    node_types: tuple[NodeType, ...] | None
-
-    def __len__(self) -> int:
-        return 1
-
-    def logits(self, runs: Any) -> Logits:
-        """Class scores of all nodes in evaluation, for each run."""
-        logits: Logits = runs.logits(self.batch)
-        return logits
-
-    def gate_means(self, runs: Any) -> Tensor:
-        """The mean gate of each layer that has one, over all nodes, [runs, layers]."""
-
-        def take(model: NodeClassifier) -> Tensor:
-            convs: Any = model.convs
-            gated = [conv for conv in convs if conv.gate is not None]
-            return torch.stack([conv.gate_means.take() for conv in gated])
-
-        means: Tensor = runs.observe(self.batch, take, records_gates=True)
-        return means
-
-
-class WholeGraph(OneBatch):
-    """The whole graph as the only batch of every epoch, which is its `example` too."""
 
     def __init__(
         self,
@@ -127,23 +91,29 @@ class WholeGraph(OneBatch):
             rows=rows["train"],
             x_by_run=own is not None,
         )
-        self.in_channels = in_channels_of(dataset, config)
-        self.edge_dim = edge_dim_of(self.batch.edge_inputs)
-        self.node_types = types_of(dataset)
+
+    def __len__(self) -> int:
+        return 1
+
+    def logits(self, runs: Any) -> Any:
+        """Class scores of all nodes in evaluation, for each run."""
+        return runs.logits(self.batch)
+
+    def gate_means(self, runs: Any) -> Tensor:
+        """The mean gate of each layer that has one, over all nodes, [runs, layers]."""
+
+        def take(model: NodeClassifier) -> Tensor:
+            convs: Any = model.convs
+            gated = [conv for conv in convs if conv.gate is not None]
+            return torch.stack([conv.gate_means.take() for conv in gated])
+
+        means: Tensor = runs.observe(self.batch, take, records_gates=True)
+        return means
 
 
-class GraphPerRun(OneBatch):
+class GraphPerRun(WholeGraph):
     """A whole graph for each run, with equal numbers of features and of classes."""
 
     def __init__(self, graphs: Sequence[WholeGraph]) -> None:
         self.batch = [graph.batch for graph in graphs]
         self.targets = [graph.targets for graph in graphs]
-        self.in_channels = graphs[0].in_channels
-        self.edge_dim = graphs[0].edge_dim
-        self.node_types = graphs[0].node_types
-
-
-def edge_dim_of(edge_inputs: dict[str, Tensor]) -> int | None:
-    """Features per edge; None without edge features."""
-    edge_attr = edge_inputs.get("edge_attr")
-    return None if edge_attr is None else edge_attr.size(1)

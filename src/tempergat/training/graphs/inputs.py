@@ -53,32 +53,43 @@ def features_of(dataset: Dataset, config: RunConfig, device: torch.device) -> In
 
     They are sparse where that is faster, and always dense for a user's own module.
     """
-
-    def prepare(x: Tensor, node_type: str = "") -> Features:
-        scale = dataset.scaling.get(f"{node_type}.x")
-        return prepared_features(x, config, device, scale)
-
+    facts = (config, device, dataset.scaling)
     if dataset.target is None:
-        return prepare(dataset.data.x)
-    return typed_inputs(dataset.data, dataset.target, prepare)
+        return prepared_features(dataset.data.x, *facts)
+    return typed_inputs(
+        dataset.data,
+        dataset.target,
+        lambda x, node_type: prepared_features(x, *facts, node_type),
+    )
 
 
 def row_transform(
-    config: RunConfig, scale: ColumnScale | None, device: torch.device
+    config: RunConfig,
+    scaling: Mapping[str, ColumnScale],
+    device: torch.device,
+    node_type: str = "",
 ) -> Callable[[Tensor], Tensor] | None:
-    """What the settings do to the features of each node; None for nothing."""
+    """What the settings do to the features of each node; None for nothing.
+
+    Args:
+        scaling: That of the training graph, as of `Dataset`.
+        node_type: The type of the nodes in a typed graph.
+    """
     if config.normalize_features:
         return normalize_rows
-    if config.scale_features and scale is not None:
-        return scale.on(device)
-    return None
+    scale = scaling.get(f"{node_type}.x")
+    return scale.on(device) if config.scale_features and scale is not None else None
 
 
 def prepared_features(
-    x: Tensor, config: RunConfig, device: torch.device, scale: ColumnScale | None
+    x: Tensor,
+    config: RunConfig,
+    device: torch.device,
+    scaling: Mapping[str, ColumnScale],
+    node_type: str = "",
 ) -> Features:
     """Features as `row_transform` makes them, in the faster layout, on the device."""
-    transform = row_transform(config, scale, x.device)
+    transform = row_transform(config, scaling, x.device, node_type)
     if transform is not None:
         x = transform(x)
     if config.source_hash is not None:
@@ -165,6 +176,12 @@ def edge_arguments(config: RunConfig) -> tuple[str, ...]:
     if backbone.has_attention:
         return ("edge_attr", "edge_weight") if config.edge_weight else ("edge_attr",)
     return ("edge_weight",) if backbone.uses_degrees else ()
+
+
+def edge_dim_of(config: RunConfig, names: Sequence[str]) -> int | None:
+    """Features per edge that a built-in method takes, of those with these names."""
+    is_taken = names and "edge_attr" in edge_arguments(config)
+    return len(names) if is_taken else None
 
 
 def notes_on_unused_edges(

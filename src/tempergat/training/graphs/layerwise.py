@@ -113,7 +113,7 @@ def infer_layerwise(
                 result = conv(h_part, part.graph, **arguments)
                 if part.begin == 0:
                     place = _place(keep_on, rows * result[0].nbytes, device)
-                    out = torch.empty(rows, result.size(1), device=place)
+                    out = result.new_empty(rows, result.size(1), device=place)
                 out[part.begin : part.begin + result.size(0)] = result.to(place)
             if not is_last:
                 out = _between_layers(model, number, out, chunk, device)

@@ -107,7 +107,8 @@ class SampledGraph:
         """What the first layer gets for all nodes; typed, in the shared space."""
         if self.target is None:
             return self.features
-        shared = torch.empty(self.num_nodes, self.in_channels, device=self.device)
+        size, dtype = (self.num_nodes, self.in_channels), torch.float32
+        shared = torch.empty(size, dtype=dtype, device=self.device)
         start = 0
         for number, kind in enumerate(model.node_types):
             for begin, values in self._inputs_of(kind):
@@ -181,12 +182,12 @@ def _typed_graph(
     for name in source.node_types:
         data[name].num_nodes = int(source[name].num_nodes)
         if source[name].get("x") is not None and source[name].x.size(1):
-            x, scale = source[name].x, dataset.scaling.get(f"{name}.x")
-            transform = row_transform(config, scale, device)
+            x, scaling = source[name].x, dataset.scaling
+            transform = row_transform(config, scaling, device, name)
             data[name].x = NodeFeatures(x, transform=transform).near(device)
             if x.layout == torch.sparse_csr:
                 # A batch has dense rows; all nodes at once have no room for them.
-                sparse[name] = prepared_features(x, config, device, scale)
+                sparse[name] = prepared_features(x, config, device, scaling, name)
     for kind in source.edge_types:
         edges = source[kind].edge_index
         data[kind].edge_index = edges
@@ -220,7 +221,7 @@ def parts_of(
 ) -> tuple[NodeFeatures, Topology]:
     """The features and the edges of a graph, on the device where it has room."""
     data = dataset.data
-    transform = row_transform(config, dataset.scaling.get(".x"), device)
+    transform = row_transform(config, dataset.scaling, device)
     features = NodeFeatures(data.x, transform=transform).near(device)
     topology = once_per_graph(data.edge_index, int(data.num_nodes))
     return features, _near(topology, device)

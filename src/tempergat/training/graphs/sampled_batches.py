@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from tempergat.sampling import NeighborSampler
-from tempergat.training.graphs.batches import Batch, edge_dim_of
+from tempergat.training.graphs.batches import Batch
 from tempergat.training.graphs.layerwise import OnLayer, infer_layerwise
 from tempergat.training.graphs.sampled import SampledGraph
 from tempergat.training.settings.config import RunConfig
@@ -33,7 +33,7 @@ class LargeGraph:
 
     Attributes:
         targets: What the class scores of the nodes of all splits, ascending, are
-            judged by; further attributes as of `OneBatch`.
+            judged by.
     """
 
     def __init__(
@@ -49,9 +49,6 @@ class LargeGraph:
             for split, nodes in task.nodes.items()
         }
         self.targets = Targets(rows, task.labels)
-        self.in_channels = graph.in_channels
-        self.edge_dim = edge_dim_of(graph.edge_inputs)
-        self.node_types = graph.node_types
 
     @property
     def example(self) -> Batch:

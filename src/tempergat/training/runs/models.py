@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -44,7 +44,7 @@ def single_model(
     else:
         build = build_typed_model
         arguments |= {"node_types": node_types, "shared_channels": in_channels}
-    with torch.device("meta") if seed is None else seeded_weights(seed):
+    with _float32(), torch.device("meta") if seed is None else seeded_weights(seed):
         try:
             model: NodeClassifier = build(out_channels=num_classes, **arguments)
         except ValueError as error:
@@ -54,23 +54,47 @@ def single_model(
 
 @contextmanager
 def seeded_weights(seed: int) -> Iterator[None]:
-    """Draws weights inside the block from torch's CPU generator, seeded.
-
-    The generator is set back afterwards, and those of CUDA devices are not touched;
-    `torch.manual_seed` would seed them too.
+    """Draws float32 weights inside the block from torch's CPU generator, seeded.
 
     Raises:
         UserError: The seed is negative or too large.
     """
     if not 0 <= seed < 2**63:
         raise UserError(f"seed is {seed}; give 0 or a positive number below 2**63")
-    state = torch.default_generator.get_state()
+    with seeded(seed, torch.device("cpu")), torch.device("cpu"), _float32():
+        yield
+
+
+@contextmanager
+def _float32() -> Iterator[None]:
+    """Makes new tensors float32 inside the block, whatever torch's default is."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
     try:
-        torch.default_generator.manual_seed(seed)
-        with torch.device("cpu"):
-            yield
+        yield
     finally:
-        torch.default_generator.set_state(state)
+        torch.set_default_dtype(before)
+
+
+@contextmanager
+def seeded(seed: int, device: torch.device) -> Iterator[None]:
+    """Seeds torch's generators of the CPU and of a device inside the block.
+
+    They are set back afterwards, and those of other devices are not touched;
+    `torch.manual_seed` would seed them too.
+    """
+    generators = [torch.default_generator]
+    if device.type == "cuda":
+        number = torch.cuda.current_device() if device.index is None else device.index
+        generators.append(torch.cuda.default_generators[number])
+    states = [generator.get_state() for generator in generators]
+    try:
+        for generator in generators:
+            generator.manual_seed(seed)
+        yield
+    finally:
+        for generator, state in zip(generators, states, strict=True):
+            generator.set_state(state)
 
 
 def initial_states(model: NodeClassifier, seeds: Sequence[int]) -> State:
@@ -91,6 +115,13 @@ def tensors_of(module: nn.Module) -> State:
     """Parameters and buffers by name, detached; changing one changes the module."""
     named = {**dict(module.named_parameters()), **dict(module.named_buffers())}
     return {name: value.detach() for name, value in named.items()}
+
+
+@torch.no_grad()
+def load_tensors(module: nn.Module, state: Mapping[str, Tensor], run: int = 0) -> None:
+    """Sets a module's parameters and buffers to those of a run, [runs, ...] each."""
+    for name, value in tensors_of(module).items():
+        value.copy_(state[name][run])
 
 
 class BestEpoch:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from tempergat.base import UserError
-from tempergat.nn import NodeClassifier, TypedNodeClassifier
+from tempergat.nn import TypedNodeClassifier
 from tempergat.ops import fold_in
 from tempergat.training.graphs.batches import Batch, BatchOfRuns
 from tempergat.training.optimizer import clip_gradients
-from tempergat.training.runs.models import State, tensors_of
+from tempergat.training.runs.models import State, load_tensors, seeded, tensors_of
 from tempergat.training.runs.stacked import Runs
-from tempergat.training.runs.user_modules import call_user_module, seeded_user_code
+from tempergat.training.runs.user_modules import call_user_module, explain_errors
 from tempergat.training.settings.config import RunConfig
 from tempergat.training.tasks import NodeClasses
 
@@ -84,11 +84,9 @@ class ModuleRuns(Runs):
             return {name: value.unsqueeze(0) for name, value in states[0].items()}
         return {name: torch.stack([s[name] for s in states]) for name in states[0]}
 
-    @torch.no_grad()
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         for run, module in enumerate(self.modules):
-            for name, value in tensors_of(module).items():
-                value.copy_(state[name][run])
+            load_tensors(module, state, run)
 
     @contextmanager
     def at(self, state: State) -> Iterator[None]:
@@ -103,8 +101,8 @@ class ModuleRuns(Runs):
         losses = []
         for run, module in enumerate(self.modules):
             module.train()
+            one = batch[run] if isinstance(batch, list) else batch
             with self._user_code(run, step):
-                one = batch[run] if isinstance(batch, list) else batch
                 loss = self._loss(module, self._call(run, one, step), one)
                 loss.backward()  # type: ignore[no-untyped-call]
             losses.append(loss.detach())
@@ -118,15 +116,15 @@ class ModuleRuns(Runs):
         logits = []
         for run, module in enumerate(self.modules):
             module.eval()
+            one = batch[run] if isinstance(batch, list) else batch
             with self._user_code(run, _SCORING):
-                one = batch[run] if isinstance(batch, list) else batch
                 logits.append(self._call(run, one))
         return logits
 
     def observe(
         self,
         batch: BatchOfRuns,
-        look: Callable[[NodeClassifier], Tensor],
+        look: Callable[[Any], Tensor],
         *,
         records_gates: bool = False,
     ) -> Tensor:
@@ -147,9 +145,12 @@ class ModuleRuns(Runs):
         scores: Tensor = module(batch.x, batch.graph, **options)
         return scores
 
-    def _user_code(self, run: int, step: Tensor | int) -> AbstractContextManager[None]:
+    @contextmanager
+    def _user_code(self, run: int, step: Tensor | int) -> Iterator[None]:
         """Seeds torch's generators for a user's module, and explains its errors."""
         if not self.is_own:
-            return nullcontext()
+            yield
+            return
         seed = int(fold_in(torch.tensor(self.seeds[run]), int(step)))
-        return seeded_user_code(self.config.method, seed, self.task.device)
+        with seeded(seed, self.task.device), explain_errors(self.config.method):
+            yield

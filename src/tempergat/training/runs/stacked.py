@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -22,11 +23,6 @@ from tempergat.training.optimizer import clip_stacked
 from tempergat.training.runs.models import State, initial_states
 from tempergat.training.settings.config import RunConfig
 from tempergat.training.tasks import NodeClasses, Targets
-
-Result = TypeVar("Result")
-
-# Class scores of all runs: [runs, nodes, classes], or [nodes, classes] of each.
-Logits = Tensor | list[Tensor]
 
 
 class Runs:
@@ -61,25 +57,24 @@ class Runs:
     def each(
         self,
         function: Callable[[Tensor, Targets], State],
-        logits: Logits,
+        logits: Tensor | list[Tensor],
         targets: Targets | list[Targets],
     ) -> State:
-        """What a function returns for each run, [runs, ...].
+        """What a function of a run's class scores and targets returns, [runs, ...].
 
         Args:
-            function: Takes a run's class scores and targets.
+            function: The function.
             logits: The class scores of all runs.
             targets: The targets of all runs, or those of each.
         """
         if isinstance(targets, list):
-            of_runs = list(map(function, logits, targets))
+            results = list(map(function, logits, targets))
         elif isinstance(logits, list):
-            of_runs = [function(of_run, targets) for of_run in logits]
+            results = [function(of_run, targets) for of_run in logits]
         else:
-            mapped = vmap(lambda of_run: function(of_run, targets), randomness="error")
-            stacked: State = mapped(logits)
+            stacked: State = vmap(lambda of_run: function(of_run, targets))(logits)
             return stacked
-        return {name: torch.stack([r[name] for r in of_runs]) for name in of_runs[0]}
+        return {name: torch.stack([r[name] for r in results]) for name in results[0]}
 
     def _loss(self, model: nn.Module, logits: Tensor, batch: Batch) -> Tensor:
         """The loss of one run, 0-d."""
@@ -165,33 +160,19 @@ class StackedRuns(Runs):
             step: The number of the step since the runs began, 0-d int64; with a run's
                 seed, it fixes the run's dropout masks.
         """
-        losses = self.losses(batch, step)
+        self.model.train()
+        losses = _stacked(self._over_runs(partial(self._loss, self.model), batch, step))
         losses.sum().backward()  # type: ignore[no-untyped-call]
         return losses.detach()
-
-    def losses(self, batch: BatchOfRuns, step: Tensor) -> Tensor:
-        """Each run's loss at a step, with gradients, [runs]."""
-
-        def loss(state: State, seed: Tensor, x: Any, batch: Batch) -> Tensor:
-            logits = self._call(state, x, batch, fold_in(seed, step))
-            return self._loss(self.model, logits, batch)
-
-        self.model.train()
-        losses = self._over_runs(loss, batch)
-        return torch.stack(losses) if isinstance(losses, list) else losses
 
     def clip_gradients(self, most: float) -> None:
         """Scales down the gradient of each run whose norm exceeds a limit."""
         clip_stacked(self.parameters.values(), most)
 
-    def logits(self, batch: BatchOfRuns) -> Logits:
-        """Class scores of all nodes of a batch in evaluation, for each run."""
-
-        def score(state: State, seed: Tensor, x: Any, batch: Batch) -> Tensor:
-            return self._call(state, x, batch)
-
+    def logits(self, batch: BatchOfRuns) -> Tensor | list[Tensor]:
+        """Class scores of a batch in evaluation, [nodes, classes] of each run."""
         self.model.eval()
-        return self._over_runs(score, batch)
+        return self._over_runs(lambda logits, _: logits, batch)
 
     def observe(
         self,
@@ -212,47 +193,44 @@ class StackedRuns(Runs):
         Returns:
             What `look` returned, for all runs: [runs, ...].
         """
-
-        def passed(state: State, seed: Tensor, x: Any, batch: Batch) -> Tensor:
-            # Layers record their mean gates only where gradients are computed.
-            with torch.set_grad_enabled(records_gates):
-                self._call(state, x, batch)
-            return look(self.model)
-
         self.model.eval()
-        values = self._over_runs(passed, batch)
-        return torch.stack(values) if isinstance(values, list) else values
-
-    def _call(
-        self, state: State, x: Any, batch: Batch, dropout_seed: Tensor | None = None
-    ) -> Tensor:
-        options = {"dropout_seed": dropout_seed, **batch.edge_inputs}
-        logits: Tensor = functional_call(self.model, state, (x, batch.graph), options)
-        return logits
+        # Layers record their mean gates only where gradients are computed.
+        with torch.set_grad_enabled(records_gates):
+            return _stacked(self._over_runs(lambda *_: look(self.model), batch))
 
     def _over_runs(
         self,
-        function: Callable[[State, Tensor, Any, Batch], Result],
+        function: Callable[[Tensor, Batch], Tensor],
         batch: BatchOfRuns,
-    ) -> Result | list[Result]:
-        """A function of a run's state, seed, features and batch, for all runs.
+        step: Tensor | None = None,
+    ) -> Tensor | list[Tensor]:
+        """What a function of a run's class scores and batch returns, [runs, ...].
 
         Runs with a batch each are called one after the other: the attention op folds
         runs into heads of one graph.
+
+        Args:
+            step: The number of the step in training; None in evaluation.
         """
+
+        def of_run(batch: Batch, state: State, seed: Tensor, *own: Tensor) -> Tensor:
+            x = own[0] if own else batch.x
+            dropout_seed = None if step is None else fold_in(seed, step)
+            options = {"dropout_seed": dropout_seed, **batch.edge_inputs}
+            logits = functional_call(self.model, state, (x, batch.graph), options)
+            return function(logits, batch)
+
         state = self.state if self._other_state is None else self._other_state
+        seeds = self._seed_tensor
         if isinstance(batch, list):
-            return [
-                function({k: v[run] for k, v in state.items()}, seed, one.x, one)
-                for run, (seed, one) in enumerate(
-                    zip(self._seed_tensor, batch, strict=True)
-                )
-            ]
+            runs = range(len(batch))
+            states = [{k: v[run] for k, v in state.items()} for run in runs]
+            return list(map(of_run, batch, states, seeds))
+        # Shared features are no argument: vmap would take sparse ones apart each time.
         own = (batch.x,) if batch.x_by_run else ()
+        values: Tensor = vmap(partial(of_run, batch))(state, seeds, *own)
+        return values
 
-        def of_run(state: State, seed: Tensor, *own: Tensor) -> Result:
-            return function(state, seed, own[0] if own else batch.x, batch)
 
-        mapped = vmap(of_run, randomness="error")
-        result: Result = mapped(state, self._seed_tensor, *own)
-        return result
+def _stacked(values: Tensor | list[Tensor]) -> Tensor:
+    return torch.stack(values) if isinstance(values, list) else values

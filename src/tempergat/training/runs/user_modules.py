@@ -18,7 +18,6 @@ from contextlib import contextmanager
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from tempergat.base import UserError, is_out_of_memory
@@ -106,30 +105,6 @@ def explain_errors(method: str, remedy: str = "") -> Iterator[None]:
             f"the module of {method} failed with {type(error).__name__}: {reason}"
             f"{remedy}"
         ) from error
-
-
-@contextmanager
-def seeded_user_code(method: str, seed: int, device: torch.device) -> Iterator[None]:
-    """Seeds the generators of CPU and device in the block; explains errors.
-
-    They are set back afterwards.
-
-    Raises:
-        UserError: The code raised an exception, except for lack of memory.
-    """
-    generators = [torch.default_generator]
-    if device.type == "cuda":
-        number = torch.cuda.current_device() if device.index is None else device.index
-        generators.append(torch.cuda.default_generators[number])
-    states = [generator.get_state() for generator in generators]
-    try:
-        for generator in generators:
-            generator.manual_seed(seed)
-        with explain_errors(method):
-            yield
-    finally:
-        for generator, state in zip(generators, states, strict=True):
-            generator.set_state(state)
 
 
 def _describe(value: Any) -> str:

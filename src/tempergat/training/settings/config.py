@@ -179,7 +179,7 @@ class RunConfig(MethodSettings):
     edge_weight: bool = False
 
     @model_validator(mode="after")
-    def _known_method(self) -> Self:
+    def _fit_together(self) -> Self:
         known = self.method in METHODS
         if self.source_hash is None and not known:
             raise ValueError(
@@ -188,19 +188,11 @@ class RunConfig(MethodSettings):
             )
         if self.source_hash is not None and known:
             raise ValueError(f"{self.method!r} is a built-in method; rename yours")
-        return self
-
-    @model_validator(mode="after")
-    def _whole_heads(self) -> Self:
         if self.hidden_channels % self.heads:
             raise ValueError(
                 f"hidden_channels={self.hidden_channels} is the total width of a layer "
                 f"and must be divisible by heads={self.heads}"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _complete_sampling(self) -> Self:
         if self.training != "sampled":
             return self
         if self.fanout is None or self.batch_size is None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from importlib import resources
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import yaml
 from pydantic import Field, model_validator
 
+import tempergat
 from tempergat.base import UserError, read_yaml, suggest_one_of, validated
 from tempergat.data import Dataset, Entry, find_entry
 from tempergat.nn import BACKBONES, METHODS, find_method
@@ -118,9 +117,10 @@ class Recipe(FrozenSettings):
         Args:
             graph: A dataset or its name, or any other graph.
         """
+        name = graph.name if isinstance(graph, Dataset) else graph
         given, own = (
-            (name or "").lower().replace("_", "-")
-            for name in (_name_of(graph), self.dataset)
+            text.lower().replace("_", "-") if isinstance(text, str) else ""
+            for text in (name, self.dataset)
         )
         return None if own in ("", given) else self.dataset
 
@@ -185,7 +185,7 @@ def load_recipe(name_or_path: str | Path) -> Recipe:
     """
     name = str(name_or_path)
     shipped = _shipped()
-    file: Traversable | None = shipped.get(name) or shipped.get(f"paper/{name}")
+    file = shipped.get(name) or shipped.get(f"paper/{name}")
     if file is None and Path(name).suffix in (".yaml", ".yml"):
         file = Path(name)
     if file is None:
@@ -258,29 +258,15 @@ def metric_of_run(config: RunConfig, graph: object) -> str:
 
 
 def _entry_of(graph: object) -> Entry | None:
-    name = _name_of(graph)
+    name = graph.name if isinstance(graph, Dataset) else graph
     try:
-        return None if name is None else find_entry(name)
+        return find_entry(name) if isinstance(name, str) else None
     except UserError:
         # A path, or an unknown name, which is reported when the graph is loaded.
         return None
 
 
-def _name_of(graph: object) -> str | None:
-    if isinstance(graph, Dataset):
-        return graph.name
-    return graph if isinstance(graph, str) else None
-
-
-def _shipped() -> dict[str, Traversable]:
-    files: dict[str, Traversable] = {}
-
-    def collect(folder: Traversable, prefix: str) -> None:
-        for entry in folder.iterdir():
-            if entry.is_dir():
-                collect(entry, f"{prefix}{entry.name}/")
-            elif entry.name.endswith(".yaml"):
-                files[prefix + entry.name.removesuffix(".yaml")] = entry
-
-    collect(resources.files("tempergat") / "recipes", "")
-    return files
+def _shipped() -> dict[str, Path]:
+    folder = Path(tempergat.__file__).parent / "recipes"
+    files = folder.rglob("*.yaml")
+    return {file.relative_to(folder).with_suffix("").as_posix(): file for file in files}

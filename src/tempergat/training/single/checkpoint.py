@@ -17,10 +17,11 @@ from typing import Any, NamedTuple
 import safetensors.torch
 import torch
 from safetensors import SafetensorError
-from torch import Tensor
+from torch import Tensor, nn
 
 from tempergat.base import UserError, refuse_pipe, write_into
 from tempergat.training.loop import COLUMNS
+from tempergat.training.runs.models import tensors_of
 from tempergat.training.settings.config import RunConfig
 from tempergat.training.tasks import SPLITS
 
@@ -121,6 +122,11 @@ def read(path: Path, remedy: str = _REMEDY) -> Checkpoint:
             "and train again, or restore it from a copy"
         )
     return Checkpoint(tensors, metadata)
+
+
+def weights_of(module: nn.Module) -> dict[str, Tensor]:
+    """A module's parameters and buffers, by their names in a checkpoint."""
+    return {f"best.{name}": v.unsqueeze(0) for name, v in tensors_of(module).items()}
 
 
 def require_tensors(

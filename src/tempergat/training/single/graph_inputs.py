@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,8 @@ from tempergat.training.tasks import refuse_other_training, refuse_typed
 
 _WAYS = {True: "both ways", False: "one way"}
 _FLAGS = {True: "--undirected", False: "--directed"}
+# What a PyG object, which has no tables, can be read by.
+_OBJECT_OPTIONS = ("directed", "make_features", "edge_features", "edge_weight")
 
 
 def read_for_prediction(
@@ -59,11 +61,8 @@ def read_for_prediction(
     _refuse_missing_columns(dataset, options)
     _refuse_other_kind(dataset, metadata)
     refuse_other_training(dataset, metadata.config)
-    notes = [
-        *_by_position(dataset, metadata, isinstance(graph, str | os.PathLike)),
-        *_other_direction(dataset, metadata),
-        *_unused_edge_columns(dataset, metadata),
-    ]
+    is_path = isinstance(graph, str | os.PathLike)
+    notes = list(_differences(dataset, metadata, is_path))
     if metadata.feature_names is not None:
         dataset = match_features(dataset, metadata.feature_names)
     for kind in metadata.node_types or ():
@@ -146,9 +145,12 @@ def _options(
         given = given or ReadOptions()
         given = replace(given, target=given.target or metadata.node_types[0].name)
     stored = metadata.read_options
-    if stored is None or not is_file or Path(str(graph)).suffix == ".pt":
+    is_object = isinstance(graph, Data | HeteroData)
+    if stored is None or not (is_file or is_object):
         return given
-    if metadata.undirected is not None:
+    if is_object or Path(str(graph)).suffix == ".pt":
+        stored = ReadOptions(**{n: getattr(stored, n) for n in _OBJECT_OPTIONS})
+    elif metadata.undirected is not None:
         stored = replace(stored, directed=not metadata.undirected)
     changes = {} if given is None else {n: getattr(given, n) for n in given.given()}
     return replace(stored, **changes)
@@ -186,31 +188,34 @@ def _refuse_missing_columns(dataset: Dataset, given: ReadOptions | None) -> None
             )
 
 
-def _by_position(dataset: Dataset, metadata: Metadata, is_path: bool) -> list[str]:
-    """Says that features are used by position, unless the graph is no table."""
+def _differences(dataset: Dataset, metadata: Metadata, is_path: bool) -> Iterator[str]:
+    """Says where a graph, before its features are matched, is not as in training."""
     is_table = is_path and dataset.read_options is not None
     types = [kind for kind in metadata.node_types or () if kind.num_features]
     is_named = metadata.feature_names is not None
     if types:
         is_named = all(kind.feature_names is not None for kind in types)
-    if is_named or (dataset.feature_names is None and not is_table):
-        return []
-    count = "" if types else f"{metadata.in_channels} "
-    return [
-        f"the model knows no feature names, so the {count}features of "
-        f"{dataset.name} are used in the order in which they come; to have them "
-        "matched by name, train on a table with named columns"
-    ]
-
-
-def _other_direction(dataset: Dataset, metadata: Metadata) -> list[str]:
+    if not is_named and (is_table or dataset.feature_names is not None):
+        count = "" if types else f"{metadata.in_channels} "
+        yield (
+            f"the model knows no feature names, so the {count}features of "
+            f"{dataset.name} are used in the order in which they come; to have them "
+            "matched by name, train on a table with named columns"
+        )
     before, now = metadata.undirected, dataset.undirected
-    if before is None or now is None or before == now:
-        return []
-    return [
-        f"edges of {dataset.name} are followed {_WAYS[now]}, but the model was trained "
-        f"with edges followed {_WAYS[before]}; {_FLAGS[before]} changes that"
-    ]
+    if before is not None and now is not None and before != now:
+        yield (
+            f"edges of {dataset.name} are followed {_WAYS[now]}, but the model was "
+            f"trained with edges followed {_WAYS[before]}; {_FLAGS[before]} changes "
+            "that"
+        )
+    without = "the model was trained without"
+    if dataset.edge_feature_names and not metadata.edge_feature_names:
+        listed = ", ".join(dataset.edge_feature_names)
+        yield f"edge features of {dataset.name} are not used ({listed}): {without}"
+    if dataset.edge_weight_name and not metadata.edge_weight_name:
+        name = dataset.edge_weight_name
+        yield f"the edge weight of {dataset.name} is not used ({name}): {without}"
 
 
 def _other_units(dataset: Dataset) -> list[str]:
@@ -226,17 +231,6 @@ def _other_units(dataset: Dataset) -> list[str]:
                 "training graph; if its unit is another one, convert it"
             )
     return [one_line(note) for note in notes]
-
-
-def _unused_edge_columns(dataset: Dataset, metadata: Metadata) -> list[str]:
-    notes = []
-    if dataset.edge_feature_names and not metadata.edge_feature_names:
-        listed = ", ".join(dataset.edge_feature_names)
-        notes.append(f"edge features of {dataset.name} are not used ({listed})")
-    if dataset.edge_weight_name and not metadata.edge_weight_name:
-        name = dataset.edge_weight_name
-        notes.append(f"the edge weight of {dataset.name} is not used ({name})")
-    return [f"{note}: the model was trained without" for note in notes]
 
 
 def _refuse_other_counts(dataset: Dataset, metadata: Metadata) -> None:

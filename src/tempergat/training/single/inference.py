@@ -86,7 +86,7 @@ class PreparedModule(nn.Module):
         if not isinstance(x, Tensor):
             raise TypeError("x must be a tensor: the model is for graphs of one type")
         scaling = self._metadata.scaling
-        transform = row_transform(self.config, scaling.get(".x"), x.device)
+        transform = row_transform(self.config, scaling, x.device)
         if transform is not None:
             x = transform(x)
         if edge_attr is not None:
@@ -176,14 +176,13 @@ class PreparedModule(nn.Module):
         if types is not None:
             x, scaled = batch_inputs(batch, types, device), []
             for kind, values in zip(types, x.inputs, strict=True):
-                scale = scaling.get(f"{kind.name}.x")
-                transform = row_transform(config, scale, device)
+                transform = row_transform(config, scaling, device, kind.name)
                 if transform is not None and kind.num_features:
                     values = transform(values)
                 scaled.append(values)
             x = replace(x, inputs=tuple(scaled))
         else:
-            x = prepared_features(batch.x, config, device, scaling.get(".x"))
+            x = prepared_features(batch.x, config, device, scaling)
             if self._metadata.edge_dim is not None:
                 edge_attr = scaled_edges(batch.edge_attr, config, scaling)
                 kwargs["edge_attr"] = edge_attr.to(device)

@@ -28,7 +28,7 @@ from tempergat.base import UserError, first_validation_error
 from tempergat.data import ColumnScale, Dataset, ReadOptions
 from tempergat.nn import NodeType
 from tempergat.training.devices.choice import device_name
-from tempergat.training.graphs.inputs import edge_arguments, types_of
+from tempergat.training.graphs.inputs import edge_dim_of, in_channels_of, types_of
 from tempergat.training.record import SparseCounts
 from tempergat.training.results import versions
 from tempergat.training.settings.config import Count, RunConfig
@@ -128,17 +128,13 @@ class Metadata(BaseModel):
             raise ValueError(f"{first['loc'][0]}: {first['msg']}") from error
 
     @model_validator(mode="after")
-    def _one_name_each(self) -> Self:
+    def _fit_together(self) -> Self:
         for names, count, what in (
             (self.feature_names, self.in_channels, "features"),
             (self.class_names, self.num_classes, "classes"),
         ):
             if names is not None and len(names) != count:
                 raise ValueError(f"{len(names)} names for {count} {what}")
-        return self
-
-    @model_validator(mode="after")
-    def _one_scale_each(self) -> Self:
         if bool(self.scaling) != self.config.scale_features:
             raise ValueError("scale_features and the scaling of columns disagree")
         widths = {".x": self.in_channels, ".edge_attr": len(self.edge_feature_names)}
@@ -149,10 +145,7 @@ class Metadata(BaseModel):
             fits &= all(map(math.isfinite, scale.mean))
             if not fits or not all(0.0 < d < math.inf for d in scale.deviation):
                 raise ValueError(f"the scaling of {name} does not fit its columns")
-        return self
-
-    @model_validator(mode="after")
-    def _cells_in_the_matrix(self) -> Self:
+        # Refuses cells outside of the matrix.
         _ = self.confusion_rows
         return self
 
@@ -166,8 +159,7 @@ class Metadata(BaseModel):
     @property
     def edge_dim(self) -> int | None:
         """Features per edge that the model takes; None where it takes none."""
-        is_taken = "edge_attr" in edge_arguments(self.config)
-        return len(self.edge_feature_names) or None if is_taken else None
+        return edge_dim_of(self.config, self.edge_feature_names)
 
     @model_serializer(mode="wrap")
     def _without_empty_values(
@@ -181,11 +173,7 @@ class Metadata(BaseModel):
 
 
 def metadata_of(
-    dataset: Dataset,
-    config: RunConfig,
-    seed: int,
-    in_channels: int,
-    device: torch.device,
+    dataset: Dataset, config: RunConfig, seed: int, device: torch.device
 ) -> Metadata:
     """The metadata of a run before its first epoch."""
     types = types_of(dataset)
@@ -194,7 +182,7 @@ def metadata_of(
         config=config,
         seed=seed,
         fingerprint=dataset.fingerprint,
-        in_channels=in_channels,
+        in_channels=in_channels_of(dataset, config),
         num_classes=dataset.num_classes,
         dataset=dataset.name,
         device=device_name(device),

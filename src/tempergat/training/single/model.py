@@ -17,7 +17,6 @@ from tempergat.base import UserError, write_bytes, write_into
 from tempergat.data import Dataset, GraphInput, ReadOptions, warn_of_notes
 from tempergat.nn import GraphCall
 from tempergat.training.record import Run
-from tempergat.training.runs.models import tensors_of
 from tempergat.training.single import checkpoint, hub
 from tempergat.training.single.graph_inputs import read_for_prediction
 from tempergat.training.single.inference import PreparedModule
@@ -182,10 +181,7 @@ class TrainedModel(PreparedModule):
 
     def to_bytes(self) -> bytes:
         """The content of the checkpoint that `save` writes."""
-        weights = {
-            f"best.{name}": value.unsqueeze(0)
-            for name, value in tensors_of(self.module).items()
-        }
+        weights = checkpoint.weights_of(self.module)
         metadata = self._metadata.model_dump(mode="json")
         return checkpoint.to_bytes({**weights, **self._progress}, metadata)
 

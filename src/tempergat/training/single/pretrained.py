@@ -15,7 +15,7 @@ from tempergat.data import GraphInput, ReadOptions
 from tempergat.training.devices.choice import choose_device
 from tempergat.training.record import LayerRecord, Run
 from tempergat.training.results import scores_by_rule, temperatures_of
-from tempergat.training.runs.models import State, single_model, tensors_of
+from tempergat.training.runs.models import State, load_tensors, single_model
 from tempergat.training.runs.user_modules import (
     BuildModule,
     build_user_module,
@@ -144,29 +144,28 @@ def _restored_module(
                 f"{file} has settings that no model can be built with: "
                 f"{one_line(str(error), 200)}; {checkpoint.TRAIN_AGAIN}"
             ) from error
-        _require_weights(file, empty, tensors)
+        checkpoint.require_tensors(file, tensors, checkpoint.weights_of(empty))
         module = single_model(metadata.config, *sizes, 0, *facts)
     else:
         module = _user_module(file, metadata, build)
-    _require_weights(file, module, tensors)
-    with torch.no_grad():
-        for name, value in tensors_of(module).items():
-            value.copy_(tensors[f"best.{name}"][0])
+    checkpoint.require_tensors(file, tensors, checkpoint.weights_of(module))
+    load_tensors(module, _part(tensors, "best."))
     return module
+
+
+def _part(tensors: Mapping[str, Tensor], prefix: str) -> State:
+    """The tensors whose names begin with a prefix, by their names without it."""
+    found = {k: v for k, v in tensors.items() if k.startswith(prefix)}
+    return {name.removeprefix(prefix): value for name, value in found.items()}
 
 
 def _run_of(metadata: Metadata, tensors: State) -> Run:
     """The record of a run that has not failed, as far as it is in the checkpoint."""
     history = tensors["history"][: int(tensors["epoch"]), 0].numpy()
-    temperatures = {}
-    for prefix in ("best.", "current."):
-        state = {
-            name.removeprefix(prefix): value
-            for name, value in tensors.items()
-            if name.startswith(prefix)
-        }
-        (of_layers,) = temperatures_of(state, torch.empty(1, 0)).tolist()
-        temperatures[prefix] = tuple(of_layers)
+    best, current = (
+        tuple(temperatures_of(_part(tensors, prefix), torch.empty(1, 0))[0].tolist())
+        for prefix in ("best.", "current.")
+    )
     gate_means = (float("nan") if g is None else g for g in metadata.gate_means)
     return Run(
         dataset=metadata.dataset,
@@ -175,20 +174,13 @@ def _run_of(metadata: Metadata, tensors: State) -> Run:
         seed=metadata.seed,
         config=metadata.config.model_dump(mode="json"),
         scores=scores_by_rule(history),
-        selected=LayerRecord(temperatures["best."], tuple(gate_means)),
-        last=LayerRecord(temperatures["current."]),
+        selected=LayerRecord(best, tuple(gate_means)),
+        last=LayerRecord(current),
         time_s=metadata.time_s,
         device=metadata.device,
         versions=metadata.versions,
         confusion=metadata.confusion_rows,
     )
-
-
-def _require_weights(
-    file: Path, module: nn.Module, tensors: Mapping[str, Tensor]
-) -> None:
-    wanted = {f"best.{name}": v.unsqueeze(0) for name, v in tensors_of(module).items()}
-    checkpoint.require_tensors(file, tensors, wanted)
 
 
 def _user_module(

@@ -49,7 +49,7 @@ class RunFile:
     def is_finished(self) -> bool:
         """Whether all epochs are done, or the run has failed."""
         loop = self._loop
-        return loop.epochs_done == loop.config.epochs or loop.all_failed
+        return loop.epochs_done == loop.config.epochs or bool(loop.failed_epoch.all())
 
     def load_from(self, folder: Path) -> None:
         """Continues from the checkpoint in a folder, if there is one.
@@ -81,7 +81,7 @@ class RunFile:
         loop.on_step = self._write_if_due
         if loop.epochs_done == 0:
             # A folder that cannot be written to is noticed before any work is done.
-            self.write()
+            self.write(time_s=time.perf_counter() - self.start)
         while not self.is_finished:
             following = loop.epochs_done // every + 1
             loop.run(until=following * every, on_epoch=on_epoch)

@@ -26,7 +26,7 @@ from tempergat.training.loop import COLUMNS
 from tempergat.training.ranks import joined_ranks
 from tempergat.training.record import confusion_as_json
 from tempergat.training.results import finished_runs
-from tempergat.training.runs.models import tensors_of
+from tempergat.training.runs.models import load_tensors
 from tempergat.training.runs.user_modules import BuildModule, callable_name, source_hash
 from tempergat.training.settings.config import RunConfig, settings_on
 from tempergat.training.settings.overrides import make_overrides
@@ -158,7 +158,7 @@ def train_model(
         loop = make_loop(dataset, config, [seed], device, build=build, ranks=ranks)
         # Of several processes, one writes and reports.
         is_first = ranks is None or ranks.is_first
-        metadata = metadata_of(dataset, config, seed, loop.batches.in_channels, device)
+        metadata = metadata_of(dataset, config, seed, device)
         file = RunFile(checkpoint_dir if is_first else None, metadata, loop, start)
         if resume and checkpoint_dir is not None:
             file.load_from(Path(checkpoint_dir))
@@ -186,7 +186,5 @@ def train_model(
         if not was_finished:
             file.write(**outcome)
         metadata = metadata.model_copy(update=outcome)
-        with torch.no_grad():
-            for name, value in tensors_of(loop.runs.model).items():
-                value.copy_(loop.best[name][0])
+        load_tensors(loop.runs.model, loop.best)
         return TrainedModel(loop.runs.model, metadata, loop.state(), run)

@@ -9,7 +9,7 @@
 
 namespace tempergat {
 
-constexpr int64_t kInterfaceVersion = 10;
+constexpr int64_t kInterfaceVersion = 11;
 
 enum Storage : int64_t { kFloat32 = 0, kFloat64 = 1, kBfloat16 = 2 };
 enum Isa : int64_t { kGeneric = 0, kAvx2 = 1, kAvx512 = 2 };

@@ -157,27 +157,25 @@ TEMPERGAT_EXPORT int64_t tempergat_checksum(const void* data, int64_t bytes,
 }
 
 // See grouping.h; indices of edges have 4 or 8 bytes.
-TEMPERGAT_EXPORT int64_t tempergat_group_edges(
-    const void* edges, int64_t bytes, int64_t row_stride, int64_t col_stride,
-    int64_t count, int64_t num_src, int64_t num_dst, int64_t self_loops, int32_t* src,
-    int32_t* dst, int32_t* edge_id, int32_t* pointer, int32_t* other, int32_t* position,
-    int32_t* slot_id) {
-  const tempergat::Grouped out{pointer, other, position, slot_id};
+TEMPERGAT_EXPORT int64_t tempergat_group_edges(const void* edges, int64_t bytes,
+                                               int64_t row_stride, int64_t col_stride,
+                                               int64_t count, int64_t num_src,
+                                               int64_t num_dst, int64_t self_loops,
+                                               int64_t by_source, int32_t* out) {
   if (bytes == 8)
     return tempergat::group_edges(static_cast<const int64_t*>(edges), row_stride,
-                                  col_stride, count, num_src, num_dst, self_loops, src,
-                                  dst, edge_id, out);
+                                  col_stride, count, num_src, num_dst, self_loops,
+                                  by_source, out);
   return tempergat::group_edges(static_cast<const int32_t*>(edges), row_stride,
-                                col_stride, count, num_src, num_dst, self_loops, src,
-                                dst, edge_id, out);
+                                col_stride, count, num_src, num_dst, self_loops,
+                                by_source, out);
 }
 
 TEMPERGAT_EXPORT int64_t tempergat_group(const int32_t* key, const int32_t* other,
                                          const int32_t* edge_id, int64_t count,
-                                         int64_t rows, int32_t* pointer, int32_t* others,
-                                         int32_t* position, int32_t* slot_id) {
-  const tempergat::Grouped out{pointer, others, position, slot_id};
-  return tempergat::group(key, other, edge_id, count, rows, out);
+                                         int64_t rows, int32_t* out) {
+  return tempergat::group(key, other, edge_id, count, rows,
+                          tempergat::Grouped::in(out, rows, count));
 }
 
 // A sampler with memory for graphs of some sizes, or null; see sampling/hops.h. It
@@ -252,11 +250,4 @@ TEMPERGAT_EXPORT int64_t tempergat_add_loops(const int32_t* source,
                                              int32_t* other, int32_t* position) {
   return tempergat::add_loops(source, target, count, num_dst, src, dst, edge_id, pointer,
                               other, position);
-}
-
-TEMPERGAT_EXPORT void tempergat_group_by_source(const int32_t* src, const int32_t* dst,
-                                                int64_t count, int64_t num_src,
-                                                int32_t* pointer, int32_t* other,
-                                                int32_t* position) {
-  tempergat::group_by_source(src, dst, count, num_src, pointer, other, position);
 }

@@ -1,4 +1,4 @@
-// Which neighbours a node draws; sampling/engines/draws.py is the specification.
+// Which neighbours a node draws; sampling/draws.py is the specification.
 #pragma once
 
 #include <algorithm>

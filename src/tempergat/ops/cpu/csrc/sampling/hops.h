@@ -1,4 +1,4 @@
-// Neighbour sampling; sampling/engines/reference.py is the specification.
+// Neighbour sampling; sampling/reference.py is the specification.
 #pragma once
 
 #include <cstdint>

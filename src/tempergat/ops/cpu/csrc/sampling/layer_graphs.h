@@ -35,21 +35,4 @@ static int64_t add_loops(const int32_t* source, const int32_t* target, int64_t c
   return kept;
 }
 
-// Groups edges by source; those of a source keep their order.
-static void group_by_source(const int32_t* src, const int32_t* dst, int64_t count,
-                            int64_t num_src, int32_t* pointer, int32_t* other,
-                            int32_t* position) {
-  for (int64_t row = 0; row <= num_src; ++row) pointer[row] = 0;
-  for (int64_t k = 0; k < count; ++k) ++pointer[src[k] + 1];
-  for (int64_t row = 0; row < num_src; ++row) pointer[row + 1] += pointer[row];
-  for (int64_t k = 0; k < count; ++k) {
-    // The beginning of a row moves to its end.
-    const int32_t slot = pointer[src[k]]++;
-    other[slot] = dst[k];
-    position[slot] = int32_t(k);
-  }
-  for (int64_t row = num_src; row > 0; --row) pointer[row] = pointer[row - 1];
-  pointer[0] = 0;
-}
-
 }  // namespace tempergat
