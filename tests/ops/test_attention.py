@@ -44,6 +44,16 @@ def test_a_tensor_of_another_shape_is_refused_by_name(kind: str, name: str) -> N
         call(GRAPH, **arguments | {name: right[:-1]})
 
 
+def test_edges_in_place_of_a_graph_and_numbers_in_place_of_tensors_are_refused() -> (
+    None
+):
+    q, k, v = torch.randn(3, 3, 2, 6)
+    with pytest.raises(TypeError, match=r"takes a Graph, got Tensor; .*edge_index"):
+        ops.dot_product(GRAPH.edge_index, q, k, v)
+    with pytest.raises(TypeError, match=r"temperature must be a tensor, got 0\.5"):
+        ops.dot_product(GRAPH, q, k, v, temperature=0.5)
+
+
 @pytest.mark.parametrize("kind", ["gat", "gatv2"])
 @pytest.mark.parametrize(
     ("seed", "seen"),

@@ -10,7 +10,13 @@ from torch import Tensor
 from tempergat.ops import attention_op, backend, cpu
 from tempergat.ops.backend import Backend, Choice
 from tempergat.ops.calls import EDGE_INPUTS, Attention, Call
-from tempergat.ops.checks import check_devices, check_dropout, check_inputs, fit_edges
+from tempergat.ops.checks import (
+    check_devices,
+    check_dropout,
+    check_inputs,
+    check_types,
+    fit_edges,
+)
 from tempergat.ops.graph import Graph
 from tempergat.ops.kinds import DOT_PRODUCT, GAT, GATV2, registered
 
@@ -217,7 +223,7 @@ def dot_product(
             [edges, heads].
     """
     if scale is None:
-        scale = v.size(-1) ** -0.5
+        scale = v.shape[-1] ** -0.5
     inputs = (v, k, q, edge, edge_map, temperature, edge_weight, edge_bias)
     options = ((scale,), dropout, dropout_seed, return_weights)
     return attend_with(DOT_PRODUCT, graph, inputs, *options)
@@ -233,6 +239,7 @@ def attend_with(
     return_weights: bool,
 ) -> tuple[Tensor, Tensor | None]:
     """`attend` with all inputs and settings of an attention, in their order."""
+    check_types(attention, graph, inputs)
     inputs = by_head(inputs)
     check_inputs(attention, graph, inputs)
     inputs = fit_edges(attention, graph, inputs)

@@ -13,6 +13,22 @@ from tempergat.ops.graph import Graph
 from tempergat.ops.torch_internals import is_tracing
 
 
+def check_types(
+    attention: Attention, graph: object, inputs: tuple[object, ...]
+) -> None:
+    """Raises TypeError unless these are a graph and tensors."""
+    if not isinstance(graph, Graph):
+        raise TypeError(
+            f"an attention takes a Graph, got {type(graph).__name__}; make one with "
+            "tempergat.Graph(edge_index, num_nodes)"
+        )
+    for x, spec in zip(inputs, attention.inputs, strict=True):
+        if x is not None and not isinstance(x, Tensor):
+            raise TypeError(
+                f"{spec.name} must be a tensor, got {x!r:.60}; use torch.as_tensor"
+            )
+
+
 def check_inputs(
     attention: Attention,
     graph: Graph,
