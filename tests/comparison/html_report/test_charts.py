@@ -15,6 +15,7 @@ from tempergat.comparison.html_report.line_charts import (
     lines_of,
 )
 from tempergat.comparison.results.from_runs import dataset_result
+from tempergat.nn import METHODS as OURS
 from tests.support.made_up_comparisons import comparison
 from tests.support.made_up_runs import METHODS, study
 
@@ -80,12 +81,14 @@ def test_names_of_methods_of_equal_cost_and_score_do_not_cover_each_other() -> N
 
 
 def test_a_long_name_of_a_method_is_cut_and_kept_in_full_for_the_pointer() -> None:
-    name = "a_method_of_the_user_with_many_layers"
+    name, longest = "a_method_of_the_user_with_many_layers", max(OURS, key=len)
+    scores = {name: 80.0, longest: 81.0}
     drawn = strips_chart(
-        dataset_result(study("g", {name: 80.0}, range(3)), [name], {}), None
+        dataset_result(study("g", scores, range(3)), list(scores), {}), None
     )
-    assert ">a_method_of_the_…</text>" in drawn
+    assert ">a_method_of_the_user_…</text>" in drawn
     assert f"<title>{name}: mean " in drawn
+    assert f">{longest}</text>" in drawn
 
 
 def test_names_stand_above_their_dots_on_a_phone() -> None:

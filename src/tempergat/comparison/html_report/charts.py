@@ -26,7 +26,7 @@ COSTS = {
     "memory": ("peak memory of its group of runs (MiB)", "memory_bytes", 2.0**20),
     "parameters": ("trained parameters", "parameter_count", 1.0),
 }
-_STRIP_LEFT, _STRIP_RIGHT, _STRIP_TOP, _STRIP_ROW = 150.0, 74.0, 14.0, 34.0
+_STRIP_RIGHT, _STRIP_TOP, _STRIP_ROW = 74.0, 14.0, 34.0
 # On a phone, where names stand above their rows.
 _NARROW_LEFT, _NARROW_ROW = 14.0, 48.0
 # Dots of neighbouring runs lie at different heights of a row.
@@ -36,7 +36,7 @@ _COST_LEFT, _COST_RIGHT, _COST_TOP, _COST_BOTTOM, _COST_HEIGHT = (
 )  # fmt: skip
 # Width of a letter of a name.
 _LETTER = 7.5
-_GATE_WIDTH, _GATE_HEIGHT, _GATE_LEFT, _GATE_TOP = 150.0, 64.0, 130.0, 30.0
+_GATE_WIDTH, _GATE_HEIGHT, _GATE_TOP = 150.0, 64.0, 30.0
 # From one histogram to the next, to the right and down.
 _GATE_COLUMN, _GATE_ROW = 176.0, 104.0
 _RANK_SIDE, _NARROW_RANK_SIDE, _RANK_AXIS, _RANK_ROW, _GROUPS_TOP, _GROUP_ROW = (
@@ -56,7 +56,9 @@ def strips_chart(
     """
     rows = [r for r in result.results if r.scores]
     is_wide = width >= svg.WIDE
-    left, height = (_STRIP_LEFT, _STRIP_ROW) if is_wide else (_NARROW_LEFT, _NARROW_ROW)
+    left, height = svg.NAME_WIDTH, _STRIP_ROW
+    if not is_wide:
+        left, height = _NARROW_LEFT, _NARROW_ROW
     bottom = _STRIP_TOP + height * len(rows)
     scores = [score for row in rows for score in row.scores.values()]
     low, high = svg.padded(scores, within=(0.0, 100.0))
@@ -191,16 +193,16 @@ def gates_chart(runs: Sequence[Run], methods: tuple[str, ...]) -> str | None:
     drawing = svg.Drawing()
     for row, method in enumerate(rows):
         top = _GATE_TOP + row * _GATE_ROW
-        drawing.method_name(_GATE_LEFT - 14, top + _GATE_HEIGHT / 2, method)
+        drawing.method_name(svg.NAME_WIDTH - 14, top + _GATE_HEIGHT / 2, method)
         colour = svg.colour_of(method, methods)
         layers = np.array(counts[method], dtype=float).sum(0)
         for layer, columns in enumerate(layers):
-            left = _GATE_LEFT + layer * _GATE_COLUMN
+            left = svg.NAME_WIDTH + layer * _GATE_COLUMN
             if row == 0:
                 drawing.text(left, 16, f"layer {layer + 1}", class_="name strong")
             _draw_histogram(drawing, columns / columns.sum(), left, top, colour)
     most_layers = max(len(counts[method][0]) for method in rows)
-    width = _GATE_LEFT + most_layers * _GATE_COLUMN
+    width = svg.NAME_WIDTH + most_layers * _GATE_COLUMN
     height = _GATE_TOP + len(rows) * _GATE_ROW
     return drawing.svg(width, height, "Histograms of gates by method and layer")
 

@@ -17,7 +17,7 @@ _LETTER, _LONGEST_NAME = 7.0, 14
 # Height above the cells, where names of columns are level or slanted.
 _TOP, _SLANTED_TOP = 44.0, 94.0
 # The same for differences, whose cells are wider than high.
-_MAP_LEFT, _MAP_TOP, _MAP_CELL_WIDTH, _MAP_CELL_HEIGHT = 150.0, 34.0, 96.0, 34.0
+_MAP_TOP, _MAP_CELL_WIDTH, _MAP_CELL_HEIGHT = 34.0, 96.0, 34.0
 
 
 def confusion_chart(
@@ -96,18 +96,18 @@ def differences_chart(results: Mapping[str, DatasetResult]) -> str | None:
     largest = max(abs(pair.difference or 0.0) for pair in pairs)
     drawing = svg.Drawing()
     for column, name in enumerate(results):
-        x = _MAP_LEFT + (column + 0.5) * _MAP_CELL_WIDTH
+        x = svg.NAME_WIDTH + (column + 0.5) * _MAP_CELL_WIDTH
         words = svg.shortened(name, _LONGEST_NAME)
         drawing.text(x, _MAP_TOP - 10, words, class_="name middle")
     for row, method in enumerate(methods):
         y = _MAP_TOP + row * _MAP_CELL_HEIGHT
-        drawing.method_name(_MAP_LEFT - 12, y + 21, method)
+        drawing.method_name(svg.NAME_WIDTH - 12, y + 21, method)
         for column, result in enumerate(results.values()):
             if method in compared[column]:
-                x = _MAP_LEFT + column * _MAP_CELL_WIDTH
+                x = svg.NAME_WIDTH + column * _MAP_CELL_WIDTH
                 pair = compared[column][method]
                 _draw_difference(drawing, x, y, result.dataset, pair, largest)
-    width = _MAP_LEFT + len(results) * _MAP_CELL_WIDTH + 6
+    width = svg.NAME_WIDTH + len(results) * _MAP_CELL_WIDTH + 6
     height = _MAP_TOP + len(methods) * _MAP_CELL_HEIGHT + 6
     name = "Difference to the baseline by method and graph"
     return drawing.svg(width, height, name)

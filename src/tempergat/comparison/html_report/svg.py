@@ -16,8 +16,9 @@ from tempergat.nn import METHODS
 WIDE, NARROW = 760.0, 380.0
 # Steps between ticks, times a power of ten.
 _ROUND_STEPS = (1.0, 2.0, 5.0, 10.0)
-# Letters of a method's name that fit beside a figure.
-_LONGEST_NAME = 17
+# Letters of a method's name that fit beside a figure, as many as ours have at most,
+# and the width for them.
+_LONGEST_NAME, NAME_WIDTH = 22, 184.0
 # Classes of the style sheet, one colour for each backbone.
 _COLOURS = {"gcn": "c0", "gat": "c1", "gatv2": "c2", "transformer": "c5"}
 _OTHER_COLOURS = ("c3", "c4", "c5")
