@@ -164,6 +164,11 @@ class NodeClassifier(nn.Module):
                 has_degrees=BACKBONES[self.method.backbone].uses_degrees,
             )
         dropout_seed = self._dropout_seed(dropout_seed, h.device)
+        if dropout_seed is not None:
+            # Of features and of attention weights, for all layers at once. There are
+            # two of each, so that all lie where kernels of GPUs read them quickly.
+            numbers = torch.arange(4 * len(self.convs), device=h.device) // 2
+            dropout_seeds = fold_in(dropout_seed, numbers)[::2]
         outputs = []
         for i, conv in enumerate(self.convs):
             if num_sampled_nodes_per_hop is not None:
@@ -185,8 +190,8 @@ class NodeClassifier(nn.Module):
                 if edge_weight is not None:
                     options["edge_weight"] = edge_weight
             if dropout_seed is not None:
-                h = drop_features(h, self.dropout, fold_in(dropout_seed, 2 * i))
-                options["dropout_seed"] = fold_in(dropout_seed, 2 * i + 1)
+                h = drop_features(h, self.dropout, dropout_seeds[2 * i])
+                options["dropout_seed"] = dropout_seeds[2 * i + 1]
             h = conv(h, edge_index, **options)
             if i < len(self.norms):
                 h = self._normalize(i, h, getattr(edge_index, "in_use", None))

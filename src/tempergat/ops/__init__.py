@@ -22,11 +22,11 @@ from tempergat.ops.features.sparse import SparseFeatures
 from tempergat.ops.features.sparse import linear as sparse_linear
 from tempergat.ops.features.sums import weighted_sum
 from tempergat.ops.fused import attend_and_gate
-from tempergat.ops.gpu import compile_ahead, gather_rows, launch_path
+from tempergat.ops.gpu import compile_ahead, fold_in, gather_rows, launch_path
 from tempergat.ops.gpu import sampling_kernels as gpu_sampling
 from tempergat.ops.graph import Graph
 from tempergat.ops.kinds import register_attention
-from tempergat.ops.random import draw_seed, fold_in, fold_numbers, keep_factor
+from tempergat.ops.random import draw_seed, fold_numbers, keep_factor
 from tempergat.ops.reference import (
     EPSILON,
     at_least_float32,

@@ -15,7 +15,7 @@ import numpy as np
 # different numbers are never compared with each other.
 NUMERICS = 2
 # The same on GPUs.
-_NUMERICS_OF_GPUS = 6
+_NUMERICS_OF_GPUS = 7
 # Confusion matrices of more classes keep only the cells that are not 0.
 _MOST_FULL_ROWS = 100
 # Far above what is trained; a damaged file may say more.

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tempergat.ops import random
+from tempergat.ops import fold_in, random
 from tempergat.ops.features.elementwise import dropout
 from tempergat.ops.features.sparse import SparseFeatures, linear
 from tempergat.ops.features.sums import aggregate_plainly
@@ -98,3 +98,12 @@ def test_many_seeds_at_once_drop_what_each_drops():
 def test_a_seed_may_lie_on_the_host():
     x, seed = torch.randn(30, 7, device="cuda"), torch.tensor(5)
     assert torch.equal(dropout(x, 0.5, seed), dropout(x, 0.5, seed.cuda()))
+
+
+@pytest.mark.parametrize("data", [torch.arange(7), torch.tensor(2**40), -(2**62)])
+def test_seeds_are_those_of_the_plain_formula(data):
+    seed = torch.tensor(-(2**63) + 5)
+    on_device = data.cuda() if isinstance(data, torch.Tensor) else data
+    assert torch.equal(
+        fold_in(seed.cuda(), on_device).cpu(), random.fold_in(seed, data)
+    )

@@ -97,17 +97,27 @@ class Tile(NamedTuple):
         blocks = (self.edges, self.heads, self.channels, self.unroll)
         return (known, channels, *blocks, exact)
 
-    def fit(self, is_short: bool, heads: int) -> "Tile":
+    def fit(
+        self, is_short: bool, heads: int, unroll: int = 2, per_warp: int = 256
+    ) -> "Tile":
         """The tile for rows of so many heads, which may be many and short.
 
-        A million programs take 0.6 ms to start. For short rows one of two warps serves
-        twice as much of a row, and reads no more edges at once than most of them have.
+        A million programs take 0.6 ms to start. For short rows one serves twice as much
+        of a row, and reads no more edges at once than most of them have.
+
+        Args:
+            is_short: Whether the rows are many and short.
+            heads: Their heads.
+            unroll: How many edges of short rows are read at once.
+            per_warp: The columns of short rows that a warp serves.
         """
         if not is_short:
             return self
         if self.warps > 1 or heads <= self.heads:
-            return self._replace(unroll=min(self.unroll, 2))
-        return self._replace(heads=2 * self.heads, unroll=2, warps=2)
+            return self._replace(unroll=min(self.unroll, unroll))
+        block = 2 * self.heads
+        warps = max(1, block * self.channels // per_warp)
+        return self._replace(heads=block, unroll=unroll, warps=warps)
 
 
 @functools.lru_cache
@@ -257,6 +267,15 @@ def mix32(x):
     x = x ^ (x >> 15)
     x = x * 0x846CA68B
     return x ^ (x >> 16)
+
+
+@triton.jit
+def fold_in(seed, data):
+    """`ops.random.fold_in` on int64."""
+    x = seed + (data + 1) * -0x61C8864680B583EB
+    x = (x ^ ((x >> 30) & 0x3FFFFFFFF)) * -0x40A7B892E31B1A47
+    x = (x ^ ((x >> 27) & 0x1FFFFFFFFF)) * -0x6B2FB644ECCEEE15
+    return x ^ ((x >> 31) & 0x1FFFFFFFF)
 
 
 @triton.jit

@@ -3,6 +3,7 @@
 # ruff: noqa: RUF005 (Triton reads tuple + tuple, not the unpacking of tuples)
 """GAT's attention in Triton: one read of each edge's feature row per pass."""
 
+import functools
 from typing import Any
 
 import torch
@@ -161,7 +162,8 @@ def statistics_options(saved: Saved) -> dict[str, Any]:
 def _backward_kernel(
     dout_ptr, dweight_ptr, z_ptr, att_ptr, statistics_ptr, edge_score_ptr,
     edge_weight_ptr, edge_bias_ptr, items_ptr, other_ptr, position_ptr, edge_id_ptr,
-    dz_ptr, datt_ptr, du_ptr, dedge_weight_ptr, dedge_bias_ptr, part_ptr, seed_ptr,
+    dz_ptr, dscore_ptr, datt_ptr, du_ptr, dedge_weight_ptr, dedge_bias_ptr,
+    part_ptr, part_score_ptr, seed_ptr,
     num_items, own_rows, other_rows, num_edges, edge_step, num_partials,
     total_items, threshold, keep_scale, slope, num_heads,
     KNOWN_HEADS: tl.constexpr, C: tl.constexpr,
@@ -169,12 +171,14 @@ def _backward_kernel(
     UNROLL: tl.constexpr, EXACT: tl.constexpr, SCORE_DST: tl.constexpr,
     EDGE: tl.constexpr, WEIGHT: tl.constexpr, BIAS: tl.constexpr,
     DWEIGHT: tl.constexpr, DROPOUT: tl.constexpr, COPIES: tl.constexpr,
+    SUM_ATT: tl.constexpr,
 ):  # fmt: skip
     H, heads, in_heads, cell, in_row = tile_of_row(
         num_heads, KNOWN_HEADS, C, BLOCK_H, BLOCK_C, EXACT
     )
     COLUMNS: tl.constexpr = 4 if SCORE_DST else 3
-    datt = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)  # sum of dscore z
+    if SUM_ATT:
+        datt = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)  # sum of dscore z
     for number in range(tl.program_id(0), total_items, tl.num_programs(0)):
         row, start, end, partial, copy = load_number(
             items_ptr, number, num_items, own_rows, num_partials, COPIES
@@ -272,11 +276,18 @@ def _backward_kernel(
                 tl.store(du_ptr + du_cells[k], dus[k], mask=valid_head)
         # Loaded again: it would take registers meanwhile.
         att = load_row(att_ptr, 0, 0, cell, in_row, BLOCK_E)
-        datt += dscore[:, :, None] * z
         dz = tl.sum(dz + dscore[:, :, None] * att, axis=0, keep_dims=True)
         store_row(dz_ptr, part_ptr, dz, row, partial, H * C, cell, in_row)
-    target = datt_ptr + tl.program_id(0).to(tl.int64) * (H * C) + cell[None]
-    tl.store(target, tl.sum(datt, axis=0, keep_dims=True), mask=in_row[None])
+        if SUM_ATT:
+            datt += dscore[:, :, None] * z
+        else:
+            dscore = tl.sum(dscore, axis=0, keep_dims=True)
+            store_row(
+                dscore_ptr, part_score_ptr, dscore, row, partial, H, heads, in_heads
+            )
+    if SUM_ATT:
+        target = datt_ptr + tl.program_id(0).to(tl.int64) * (H * C) + cell[None]
+        tl.store(target, tl.sum(datt, axis=0, keep_dims=True), mask=in_row[None])
 
 
 def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
@@ -292,13 +303,19 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
     assert att_src is not None
     vectors = Vectors(att_src, att_dst, theta)
     scaled_src, scaled_dst = divide(vectors)
-    dz, part_src, dscore_dst, *dedges = _edge_gradients(call, z, scaled_src, table)
-    part_dst, dz_dst = None, z.new_empty(0, *att_src.shape)
-    if scaled_dst is not None and z_dst is None:
-        part_dst = scores.backward(z, scaled_dst, dscore_dst, dz, add=True)
-    elif scaled_dst is not None and z_dst is not None:
+    dz, datt, dscore_src, dscore_dst, *dedges = _edge_gradients(
+        call, z, scaled_src, table
+    )
+    dz_dst = z.new_empty(0, *att_src.shape)
+    if z_dst is None:
+        part_src, part_dst = scores.backward(
+            z, dscore_src, dscore_dst, scaled_dst, dz, add=True
+        )
+    else:
         dz_dst = torch.empty_like(z_dst)
-        part_dst = scores.backward(z_dst, scaled_dst, dscore_dst, dz_dst, add=False)
+        part_src, _ = scores.backward(z, dscore_src)
+        _, part_dst = scores.backward(z_dst, None, dscore_dst, scaled_dst, dz_dst)
+    part_src = datt if part_src is None else part_src
     datt_src, datt_dst, dtheta = scores.finish(vectors, part_src, part_dst)
     dedge_score, *dedges = dedges
     return dz, datt_src, datt_dst, dz_dst, dedge_score, dtheta, *dedges
@@ -306,11 +323,13 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
 
 def _edge_gradients(
     call: Backward, z: Tensor, att: Tensor, table: Tensor | None
-) -> tuple[Tensor, ...]:
-    """The gradients of z as source, of the targets' scores, and of edges' inputs.
+) -> tuple[Any, ...]:
+    """The gradients of z as source, of the nodes' scores, and of edges' inputs.
 
-    The second result is partial sums for the gradient of ``att``. The others have no
-    rows where an input is absent: edge_score, edge_weight and edge_bias.
+    The second result is partial sums for the gradient of ``att``, or None; then the
+    third is the gradient of the sources' scores. The fourth is that of targets' scores,
+    or None. The others have no rows where an input is absent: edge_score, edge_weight
+    and edge_bias.
     """
     saved, (negative_slope,), copies = call.saved, call.settings, call.copies
     by_target, by_source, out = saved.by_target, saved.by_source, saved.out
@@ -338,17 +357,24 @@ def _edge_gradients(
     if table is None:
         call = call._replace(dout=dout, dweights=dweights)
         table = statistics(call, forward, **statistics_options(saved))
-    tile = tile.fit(work.is_short(copies), heads)
-    part = plan.new_partials(att, heads * channels, copies=copies)
-    items = copies * work.num_items
-    programs = min(items, scores.MOST_PARTS)
-    datt = att.new_empty(programs, heads, channels)
+    is_short, items = work.is_short(copies), copies * work.num_items
+    tile = tile.fit(is_short, heads, unroll=1)
+    # The pass over targets reads z of all sources, if these are the same nodes. Where
+    # it does not, one more pass would take long beside short rows.
+    same_nodes = has_dst and saved.inputs[3] is None and out.size(0) == z.size(0)
+    sum_att = is_short and not same_nodes
+    programs = min(items, scores.MOST_PARTS) if sum_att else items
+    datt = att.new_empty(programs, heads, channels) if sum_att else None
+    dscore_src = None if sum_att else att.new_empty(z.size(0), heads)
+    new_partials = functools.partial(plan.new_partials, att, copies=copies)
+    part, part_score = new_partials(heads * channels), new_partials(heads)
     launch(
         _backward_kernel,
         (programs, divide_up(heads, tile.heads)),
         (
             dout, dweights, z, att, table, *given, plan.items, *by_source[1:],
-            dz, datt, du, dedge_weight, dedge_bias, part, dropout.seed,
+            dz, dscore_src, datt, du, dedge_weight, dedge_bias, part, part_score,
+            dropout.seed,
         ),
         (
             *work, items, dropout.threshold, dropout.keep_scale, float(negative_slope),
@@ -356,12 +382,13 @@ def _edge_gradients(
         ),
         (
             *tile.constants(heads, channels), has_dst, *[x is not None for x in given],
-            dweights is not None, dropout.on, copies > 1,
+            dweights is not None, dropout.on, copies > 1, sum_att,
         ),
         tile.warps,
     )  # fmt: skip
-    merge_sum(plan, part, dz, copies=copies)
-    dscore_dst = absent
+    second = None if dscore_src is None else (part_score, dscore_src)
+    merge_sum(plan, part, dz, second, copies)
+    dscore_dst = None
     if has_dst:
         index, via = by_target.position, None
         if edge_score is None:
@@ -372,4 +399,5 @@ def _edge_gradients(
             target_plan, target_work, index, du, via=via, copies=copies
         )
     dedge_score = absent if edge_score is None else du
-    return dz, datt, dscore_dst, dedge_score, dedge_weight, dedge_bias
+    dedges = (dedge_score, dedge_weight, dedge_bias)
+    return dz, datt, dscore_src, dscore_dst, *dedges

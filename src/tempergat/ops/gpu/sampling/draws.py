@@ -13,6 +13,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from tempergat.ops.gpu.common import fold_in
 from tempergat.ops.gpu.launch import launch, power_of_two
 
 # A fanout up to this is drawn for many nodes by one program.
@@ -22,15 +23,6 @@ _TILE = 2048
 _BLOCK_OF_WIDE = 128
 # Larger sets of draws do not fit the registers of a program.
 WIDEST = 1 << 14
-
-
-@triton.jit
-def fold_in(seed, data):
-    """`ops.random.fold_in` on int64."""
-    x = seed + (data + 1) * -0x61C8864680B583EB
-    x = (x ^ ((x >> 30) & 0x3FFFFFFFF)) * -0x40A7B892E31B1A47
-    x = (x ^ ((x >> 27) & 0x1FFFFFFFFF)) * -0x6B2FB644ECCEEE15
-    return x ^ ((x >> 31) & 0x1FFFFFFFF)
 
 
 @triton.jit
