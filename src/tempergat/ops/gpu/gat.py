@@ -66,20 +66,17 @@ def _forward_kernel(
     row, start, end, partial, copy = load_work(
         items_ptr, num_items, own_rows, num_partials, COPIES
     )
+    next_sources = load_ends(other_ptr, start, end, BLOCK_E, UNROLL)
     # [E, H, C]
     att = load_row(att_src_ptr, 0, 0, cell, in_row, BLOCK_E)
     if SCORE_DST:
         z_i = load_row(z_dst_ptr, row, H * C, cell, in_row, BLOCK_E).to(tl.float32)
         att_i = load_row(att_dst_ptr, 0, 0, cell, in_row, BLOCK_E)
         score_i = tl.sum(z_i * att_i, axis=2)  # [E, H]
-        # All edges side by side have the same.
-        score = tl.max(score_i, axis=0, keep_dims=True)
-        tl.store(score_dst_ptr + row * H + heads[None, :], score, in_heads[None, :])
     z_cells = (z_ptr + copy * other_rows * (H * C) + cell)[None]
     max_logit = tl.full([BLOCK_E, BLOCK_H], -float("inf"), tl.float32)
     denominator = tl.zeros([BLOCK_E, BLOCK_H], tl.float32)
     weighted_sum = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
-    next_sources = load_ends(other_ptr, start, end, BLOCK_E, UNROLL)
     for s in range(start, end, BLOCK_E * UNROLL):
         sources = next_sources
         next_sources = load_ends(other_ptr, s + BLOCK_E * UNROLL, end, BLOCK_E, UNROLL)
@@ -131,6 +128,11 @@ def _forward_kernel(
         heads, in_heads, cell, in_row,
         out_ptr, lse_ptr, part_ptr, part_statistics_ptr, H, C,
     )  # fmt: skip
+    if SCORE_DST:
+        # All edges side by side have the same. Stored last: a load cannot be moved
+        # before a store.
+        score = tl.max(score_i, axis=0, keep_dims=True)
+        tl.store(score_dst_ptr + row * H + heads[None, :], score, in_heads[None, :])
 
 
 def forward(call: Forward) -> tuple[Tensor, ...]:
