@@ -81,7 +81,8 @@ class Tile(NamedTuple):
     """The part of a row one program serves, and how many edges it has in flight.
 
     ``edges`` of them lie side by side in the lanes of a warp, each lane with sums of
-    its own; ``unroll`` such groups are read before the first is used.
+    its own; ``unroll`` such groups are read before the first is used. Of many short
+    rows a warp serves at most ``per_warp`` columns.
     """
 
     heads: int
@@ -89,6 +90,7 @@ class Tile(NamedTuple):
     edges: int
     unroll: int
     warps: int
+    per_warp: int = 256
 
     def constants(self, heads: int, channels: int) -> tuple[int, ...]:
         """The kernels' KNOWN_HEADS, C, BLOCK_E, BLOCK_H, BLOCK_C, UNROLL and EXACT."""
@@ -97,26 +99,18 @@ class Tile(NamedTuple):
         blocks = (self.edges, self.heads, self.channels, self.unroll)
         return (known, channels, *blocks, exact)
 
-    def fit(
-        self, is_short: bool, heads: int, unroll: int = 2, per_warp: int = 256
-    ) -> "Tile":
+    def fit(self, is_short: bool, heads: int, unroll: int = 2) -> "Tile":
         """The tile for rows of so many heads, which may be many and short.
 
         A million programs take 0.6 ms to start. For short rows one serves twice as much
-        of a row, and reads no more edges at once than most of them have.
-
-        Args:
-            is_short: Whether the rows are many and short.
-            heads: Their heads.
-            unroll: How many edges of short rows are read at once.
-            per_warp: The columns of short rows that a warp serves.
+        of a row, and reads no more edges at once than most of them have: ``unroll``.
         """
         if not is_short:
             return self
         if self.warps > 1 or heads <= self.heads:
             return self._replace(unroll=min(self.unroll, unroll))
         block = 2 * self.heads
-        warps = max(1, block * self.channels // per_warp)
+        warps = max(1, block * self.channels // self.per_warp)
         return self._replace(heads=block, unroll=unroll, warps=warps)
 
 

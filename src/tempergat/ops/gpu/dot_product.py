@@ -40,7 +40,7 @@ from tempergat.ops.gpu.dot_product_forward import forward as forward
 from tempergat.ops.gpu.edge_maps import add_push, map_gradient, pull_back
 from tempergat.ops.gpu.launch import divide_up, launch
 from tempergat.ops.gpu.schedule import Work, schedule
-from tempergat.ops.gpu.sums import merge_sum, statistics
+from tempergat.ops.gpu.sums import merge_sum, weight_term_of
 
 
 @triton.jit(
@@ -52,7 +52,7 @@ from tempergat.ops.gpu.sums import merge_sum, statistics
 def _target_kernel(
     value_ptr, key_ptr, query_ptr, dout_ptr, dweight_ptr, u_ptr, r_ptr, edge_x_ptr,
     temperature_ptr, edge_weight_ptr, edge_bias_ptr, statistics_ptr,
-    items_ptr, other_ptr, position_ptr, edge_id_ptr,
+    out_ptr, lse_ptr, weight_term_ptr, items_ptr, other_ptr, position_ptr, edge_id_ptr,
     dquery_ptr, du_ptr, weight_ptr, dlogit_ptr, dedge_x_ptr, dedge_weight_ptr,
     part_ptr, part_du_ptr, seed_ptr,
     num_items, own_rows, other_rows, num_edges, edge_step, num_partials, total_edges,
@@ -63,7 +63,7 @@ def _target_kernel(
     D: tl.constexpr, LEARNT: tl.constexpr,
     DEDGE_X: tl.constexpr, WEIGHT: tl.constexpr, BIAS: tl.constexpr,
     DWEIGHT: tl.constexpr, DROPOUT: tl.constexpr,
-    COPIES: tl.constexpr,
+    COPIES: tl.constexpr, GIVEN: tl.constexpr, WEIGHT_TERM: tl.constexpr,
 ):  # fmt: skip
     H, heads, in_heads, cell, in_row = tile_of_row(
         num_heads, KNOWN_HEADS, C, BLOCK_H, BLOCK_C, EXACT
@@ -81,8 +81,16 @@ def _target_kernel(
     query = load_row(query_ptr, row, query_stride, cell, in_row, BLOCK_E)
     query = query.to(tl.float32) * tau[:, :, None]
     dout = load_row(dout_ptr, row, H * C, cell, in_row, BLOCK_E).to(tl.float32)
-    lse = load_row(statistics_ptr, row, 2 * H, heads, in_heads, BLOCK_E)
-    delta = load_row(statistics_ptr + H, row, 2 * H, heads, in_heads, BLOCK_E)
+    if GIVEN:
+        lse = load_row(statistics_ptr, row, 2 * H, heads, in_heads, BLOCK_E)
+        delta = load_row(statistics_ptr + H, row, 2 * H, heads, in_heads, BLOCK_E)
+    else:
+        lse = load_row(lse_ptr, row, 2 * H, 2 * heads, in_heads, BLOCK_E)
+        lse += load_row(lse_ptr + 1, row, 2 * H, 2 * heads, in_heads, BLOCK_E)
+        out = load_row(out_ptr, row, H * C, cell, in_row, BLOCK_E).to(tl.float32)
+        delta = tl.sum(dout * out, axis=2)
+        if WEIGHT_TERM:
+            delta += load_row(weight_term_ptr, row, H, heads, in_heads, BLOCK_E)
     dquery = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
     if D:
         feature, d_cell, in_d = feature_cells(cell, heads, in_heads, C, D)
@@ -235,8 +243,7 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
         dout=call.dout.contiguous(), dweights=contiguous_or_none(call.dweights)
     )
     dout, dweights, scale = call.dout, call.dweights, float(call.settings[0])
-    if table is None:
-        table = statistics(call, forward, **statistics_options(saved))
+    weight_term = weight_term_of(call, forward) if table is None else None
     _, heads, channels = value.shape
     work_like, stored = saved.lse, copies * by_target.other.size(0)
     # A padded edge, which no row has, has weight and gradient 0.
@@ -268,8 +275,9 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
         (copies * work.num_items, blocks),
         (
             *tables.tensors, dout, dweights, u, r, edge_x, temperature_H, edge_weight,
-            edge_bias, table, plan.items, *by_target[1:], dquery, du, weights, dlogit,
-            dedge_x, dedge_weight, part, part_du, dropout.seed,
+            edge_bias, table, saved.out, saved.lse, weight_term, plan.items,
+            *by_target[1:], dquery, du, weights, dlogit, dedge_x, dedge_weight, part,
+            part_du, dropout.seed,
         ),
         (
             *work, stored, dropout.threshold, dropout.keep_scale, scale,
@@ -277,7 +285,7 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
         ),
         (
             *tile.constants(heads, channels), tables.strided, width, learnt, wants_x,
-            *flags, dropout.on, copies > 1,
+            *flags, dropout.on, copies > 1, table is not None, weight_term is not None,
         ),
         tile.warps,
     )  # fmt: skip

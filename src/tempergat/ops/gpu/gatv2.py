@@ -333,7 +333,7 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
 
     plan = schedule(by_target.pointer)
     work = plan.work(by_target, z_src.size(0) // copies, copies, of_edges)
-    tile = usual.fit(work.is_short(copies), heads, per_warp=128)
+    tile = usual.fit(work.is_short(copies), heads)
     blocks, items = divide_up(heads, tile.heads), copies * work.num_items
     programs = min(items, most_programs)
     part = plan.new_partials(att, heads * channels, copies=copies)
@@ -360,7 +360,7 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
     plan = schedule(by_source.pointer)
     work = plan.work(by_source, z_dst.size(0) // copies, copies, of_edges)
     part = plan.new_partials(att, heads * channels, copies=copies)
-    tile = usual.fit(work.is_short(copies), heads, per_warp=128)
+    tile = usual.fit(work.is_short(copies), heads)
     launch(
         _source_kernel,
         (copies * work.num_items, divide_up(heads, tile.heads)),

@@ -92,7 +92,8 @@ def features_tile(z: Tensor, width: int) -> Tile:
     warps = padded * tile.heads * tile.channels // _HELD_BY_A_WARP
     # Unrolled code of many features takes long to compile.
     unroll = 2 if padded <= 8 else 1
-    return tile._replace(edges=1, unroll=unroll, warps=max(1, min(8, warps)))
+    warps = max(1, min(8, warps))
+    return tile._replace(edges=1, unroll=unroll, warps=warps, per_warp=columns)
 
 
 def map_by_feature(edge_map: Tensor | None) -> Tensor | None:

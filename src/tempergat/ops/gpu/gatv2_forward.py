@@ -63,7 +63,8 @@ def tile_of(z: Tensor, lanes: int, features: int = 0) -> Tile:
         slice_width = cache // 2 // (rows * size)
         if z.numel() * size > cache and slice_width >= max(channels, 32):
             width = min(lanes, slice_width)
-    return choose_tile(heads, channels, size, width, lanes)
+    # Of short rows, whole ones in a warp would need too many registers.
+    return choose_tile(heads, channels, size, width, lanes)._replace(per_warp=128)
 
 
 @triton.jit(do_not_specialize=[*Work._fields, "threshold", "num_heads"])

@@ -212,6 +212,33 @@ def _statistics_kernel(
     )  # fmt: skip
 
 
+def weight_term_of(
+    call: Backward, forward: Callable[[Forward], tuple[Tensor, ...]]
+) -> Tensor | None:
+    """What delta has besides ``<dout, out>`` where weights were returned, [T, H].
+
+    It is the sum over a row's edges of ``weight * dweight``; ``forward`` gives the
+    weights again.
+    """
+    if call.dweights is None:
+        return None
+    saved, by_target = call.saved, call.saved.by_target
+    again = Forward(
+        saved.inputs,
+        saved.dropout_seed,
+        by_target,
+        saved.by_source,
+        call.copies,
+        call.settings,
+        call.dropout,
+        weights=True,
+    )
+    plan, weights = schedule(by_target.pointer), forward(again)[2]
+    work = plan.work(by_target, 0, call.copies, ())
+    given = (by_target.position, weights, call.dweights)
+    return segment_sum(plan, work, *given, copies=call.copies)
+
+
 def statistics(
     call: Backward,
     forward: Callable[[Forward], tuple[Tensor, ...]],
@@ -234,23 +261,7 @@ def statistics(
     """
     saved, dout = call.saved, call.dout
     rows, heads, _ = dout.shape
-    weight_term = None
-    if call.dweights is not None:
-        by_target = saved.by_target
-        again = Forward(
-            saved.inputs,
-            saved.dropout_seed,
-            by_target,
-            saved.by_source,
-            call.copies,
-            call.settings,
-            call.dropout,
-            weights=True,
-        )
-        plan, weights = schedule(by_target.pointer), forward(again)[2]
-        work = plan.work(by_target, 0, call.copies, ())
-        given = (by_target.position, weights, call.dweights)
-        weight_term = segment_sum(plan, work, *given, copies=call.copies)
+    weight_term = weight_term_of(call, forward)
     columns = 2 + split_lse + (score is not None)
     table = saved.lse.new_empty(rows, columns, heads)
     if table.numel() == 0:
