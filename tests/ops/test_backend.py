@@ -142,7 +142,7 @@ def test_the_launch_path_follows_the_launcher_s_signature(
     parameters: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     driver = pytest.importorskip("triton.backends.nvidia.driver")
-    from tempergat.ops.gpu import launch
+    from tempergat.ops.gpu.launching import launch
 
     call = eval(f"lambda self, {parameters}: None")
     monkeypatch.setattr(driver.CudaLauncher, "__call__", call)

@@ -43,7 +43,7 @@ def test_the_sum_of_a_half_precision_gate_is_single_precision() -> None:
 
 INTERPRETED = """
 import torch
-from tempergat.ops.gpu import gate as gpu_gate
+from tempergat.ops.gpu.features import gate as gpu_gate
 torch.manual_seed(0)
 for rows in (0, 1, 999):
     logit, x, dout = torch.randn(3, rows, 5).unbind()

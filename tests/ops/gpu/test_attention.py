@@ -176,7 +176,7 @@ def test_gat_is_as_exact_as_pytorch_at_extreme_logits(temperature: float) -> Non
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_more_models_at_once_need_no_further_compilation(kind: str) -> None:
-    launch = importlib.import_module("tempergat.ops.gpu.launch")
+    launch = importlib.import_module("tempergat.ops.gpu.launching.launch")
     graph, counts = power_law(300, 2000), []
     for heads in (80, 400):
         arguments = arguments_of(kind, graph, heads, 8)

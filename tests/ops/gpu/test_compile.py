@@ -10,7 +10,7 @@ def test_sparse_products_compile_for_every_type_of_features(storage: str) -> Non
     import triton
     from triton.backends.compiler import GPUTarget
 
-    from tempergat.ops.gpu.aggregate import _aggregate_kernel as kernel
+    from tempergat.ops.gpu.features.aggregate import _aggregate_kernel as kernel
 
     work = "fp64" if storage == "fp64" else "fp32"
     pointers = {"x_ptr": storage, "out_ptr": storage, "part_ptr": work}

@@ -21,7 +21,7 @@ def random_features(nodes: int, features: int) -> SparseFeatures:
 )
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_aggregation_agrees_with_plain_torch(sets, channels, dtype):
-    from tempergat.ops.gpu import aggregate as gpu_aggregate
+    from tempergat.ops.gpu.features import aggregate as gpu_aggregate
 
     features = random_features(50, 30)
     for rows, others in ((features.by_node, 30), (features.by_feature, 50)):
@@ -35,7 +35,7 @@ def test_aggregation_agrees_with_plain_torch(sets, channels, dtype):
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_half_precision_agrees_with_plain_torch(dtype):
-    from tempergat.ops.gpu import aggregate as gpu_aggregate
+    from tempergat.ops.gpu.features import aggregate as gpu_aggregate
 
     features = random_features(50, 30)
     values = torch.randn(features.values.numel(), 2, device="cuda", dtype=dtype)

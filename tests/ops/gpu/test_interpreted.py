@@ -168,7 +168,7 @@ def test_interpreted_products_of_models_and_heads_agree_with_float64(
 def test_interpreted_gather_copies_rows() -> None:
     run_interpreted("""
 import torch
-from tempergat.ops.gpu import gather
+from tempergat.ops.gpu.features import gather
 
 for width in (8, 100, 7, 3000):
     x, index = torch.randn(50, width), torch.randint(50, (33,), dtype=torch.int32)

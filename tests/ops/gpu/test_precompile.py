@@ -11,7 +11,7 @@ import torch
 
 from tempergat import ops
 from tempergat.nn import TemperGATConv, TemperGATv2Conv
-from tempergat.ops.gpu.precompile import BackgroundThreads
+from tempergat.ops.gpu.launching.precompile import BackgroundThreads
 from tests.support.interpreted import environment_of_programs
 
 # Triton believes that there is a Hopper GPU; it can compile for it, but not run.
@@ -35,8 +35,8 @@ driver.set_active(Driver())
 torch.cuda.device = lambda device: contextlib.nullcontext()
 cache = types.SimpleNamespace(L2_cache_size=50 * 2**20)
 torch.cuda.get_device_properties = lambda device: cache
-from tempergat.ops.gpu import dry_run, launch
-from tempergat.ops.gpu.precompile import CompileRequest
+from tempergat.ops.gpu.launching import dry_run, launch
+from tempergat.ops.gpu.launching.precompile import CompileRequest
 
 def dry(op):
     everything = dict(dropout=True, gate=True, edge=True, learnt=True, weights=True)
@@ -108,7 +108,7 @@ def late():
         print("cancelled")
 
 atexit.register(late)
-from tempergat.ops.gpu.precompile import BackgroundThreads
+from tempergat.ops.gpu.launching.precompile import BackgroundThreads
 
 def run():
     begun.set()
@@ -127,7 +127,7 @@ print("end")
 # A thread still looks for kernels when the process ends.
 DRY_RUN = """
 import threading, time, types
-from tempergat.ops.gpu import precompile
+from tempergat.ops.gpu.launching import precompile
 
 def find(name):
     begun.set()
@@ -190,7 +190,7 @@ def test_a_layer_needs_no_other_kernels_than_those_compiled_ahead(
 ) -> None:
     from triton import knobs
 
-    from tempergat.ops.gpu import launch, precompile
+    from tempergat.ops.gpu.launching import launch, precompile
 
     # A size that no other test has.
     layer = layer_class(16, 24, heads=5, dropout=0.5).cuda()

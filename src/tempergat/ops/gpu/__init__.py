@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from tempergat.ops import random
-from tempergat.ops.gpu import precompile
+from tempergat.ops.gpu.launching import precompile
 from tempergat.ops.torch_internals import in_dispatch_mode, in_transform, is_tracing
 
 # A graph is made by functions of this package, and calls have graphs.
@@ -33,6 +33,8 @@ _DTYPES = {
     "aggregate": (*_SINGLE_OR_HALF, torch.float64),
     "outer": (torch.float32,),
 }
+# The ops whose modules are in `features/`.
+_OF_FEATURES = ("aggregate", "dropout", "gate", "gather", "outer")
 _MOST_CHANNELS = 8192
 # The most elements of one head's linear map of edge features, which programs hold.
 _LARGEST_MAP = 2048
@@ -214,7 +216,8 @@ def _is_plain(x: Tensor) -> bool:
 @functools.cache
 def kernels(op: str) -> Any:
     """The module with an op's kernels."""
-    return importlib.import_module(f"{__name__}.{op}")
+    room = ".features" if op in _OF_FEATURES else ""
+    return importlib.import_module(f"{__name__}{room}.{op}")
 
 
 def compile_ahead(
@@ -288,7 +291,7 @@ def launch_path() -> str:
     """How kernels are launched with the installed Triton, in words."""
     if TRITON is None:
         return "not at all: triton is not installed"
-    support = importlib.import_module(f"{__name__}.launch").direct_launch()
+    support = kernels("launching.launch").direct_launch()
     if support == "tested":
         return f"directly: the launcher of triton {TRITON} takes plain addresses"
     if support == "untested":

@@ -16,7 +16,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from tempergat.ops.gpu.launch import power_of_two
+from tempergat.ops.gpu.launching.launch import power_of_two
 from tempergat.ops.random import drop_threshold
 
 # The heads of an ordinary layer are a compile-time constant of its kernels. Many models

@@ -38,7 +38,7 @@ from tempergat.ops.gpu.dot_product_forward import (
 )
 from tempergat.ops.gpu.dot_product_forward import forward as forward
 from tempergat.ops.gpu.edge_maps import add_push, map_gradient, pull_back
-from tempergat.ops.gpu.launch import divide_up, launch
+from tempergat.ops.gpu.launching.launch import divide_up, launch
 from tempergat.ops.gpu.schedule import Work, schedule
 from tempergat.ops.gpu.sums import merge_sum, weight_term_of
 

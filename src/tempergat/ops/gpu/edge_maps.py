@@ -13,8 +13,8 @@ import triton.language as tl
 from torch import Tensor
 
 from tempergat.ops.gpu.common import row_stride, row_tables, widen
-from tempergat.ops.gpu.launch import divide_up, launch
-from tempergat.ops.gpu.outer import block_of, sum_of_outer
+from tempergat.ops.gpu.features.outer import block_of, sum_of_outer
+from tempergat.ops.gpu.launching.launch import divide_up, launch
 
 # Nodes of a program.
 _NODES = 64

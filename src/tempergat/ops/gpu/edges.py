@@ -21,7 +21,7 @@ from torch import Tensor
 
 from tempergat.ops.gpu import schedule as schedules
 from tempergat.ops.gpu.common import store_item
-from tempergat.ops.gpu.launch import divide_up, is_compile_only, launch
+from tempergat.ops.gpu.launching.launch import divide_up, is_compile_only, launch
 
 _BLOCK = 256
 _FACTS = 9

@@ -29,7 +29,7 @@ from tempergat.ops.gpu.common import (
     tile_of_row,
     widen,
 )
-from tempergat.ops.gpu.launch import divide_up, launch
+from tempergat.ops.gpu.launching.launch import divide_up, launch
 from tempergat.ops.gpu.schedule import (
     Work,
     schedule,

@@ -42,7 +42,7 @@ from tempergat.ops.gpu.gatv2_edge_features import (
 )
 from tempergat.ops.gpu.gatv2_forward import forward as forward
 from tempergat.ops.gpu.gatv2_forward import tile_of
-from tempergat.ops.gpu.launch import divide_up, launch
+from tempergat.ops.gpu.launching.launch import divide_up, launch
 from tempergat.ops.gpu.schedule import Work, schedule
 from tempergat.ops.gpu.scores import Vectors, divide, divide_backward
 from tempergat.ops.gpu.sums import merge_sum, statistics

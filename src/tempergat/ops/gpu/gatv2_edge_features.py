@@ -12,7 +12,7 @@ import triton.language as tl
 from torch import Tensor
 
 from tempergat.ops.gpu.common import Tile, choose_tile, load_row
-from tempergat.ops.gpu.launch import power_of_two
+from tempergat.ops.gpu.launching.launch import power_of_two
 
 # The elements of the map that a warp holds in registers.
 _HELD_BY_A_WARP = 1024

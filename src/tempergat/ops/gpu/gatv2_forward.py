@@ -29,7 +29,7 @@ from tempergat.ops.gpu.gatv2_edge_features import (
     load_map,
     map_by_feature,
 )
-from tempergat.ops.gpu.launch import device_of
+from tempergat.ops.gpu.launching.launch import device_of
 from tempergat.ops.gpu.schedule import Work
 from tempergat.ops.gpu.scores import Vectors, divide
 from tempergat.ops.gpu.softmax import add_edges, attend, store_softmax

@@ -14,7 +14,7 @@ import triton.language as tl
 from torch import Tensor
 
 from tempergat.ops.gpu.common import tile_of_row
-from tempergat.ops.gpu.launch import divide_up, launch, power_of_two
+from tempergat.ops.gpu.launching.launch import divide_up, launch, power_of_two
 from tempergat.ops.gpu.sums import rows_tile
 from tempergat.ops.reference import EPSILON
 

@@ -15,7 +15,7 @@ from tempergat.ops.gpu.common import (
     load_merge,
     tile_of_row,
 )
-from tempergat.ops.gpu.launch import divide_up, launch, power_of_two
+from tempergat.ops.gpu.launching.launch import divide_up, launch, power_of_two
 from tempergat.ops.gpu.schedule import Schedule, Work, schedule
 
 

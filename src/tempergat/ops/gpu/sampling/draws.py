@@ -14,7 +14,7 @@ import triton.language as tl
 from torch import Tensor
 
 from tempergat.ops.gpu.common import fold_in
-from tempergat.ops.gpu.launch import launch, power_of_two
+from tempergat.ops.gpu.launching.launch import launch, power_of_two
 
 # A fanout up to this is drawn for many nodes by one program.
 WIDEST_TILE = 64

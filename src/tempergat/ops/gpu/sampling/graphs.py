@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from tempergat.ops.gpu import schedule as schedules
-from tempergat.ops.gpu.launch import divide_up
+from tempergat.ops.gpu.launching.launch import divide_up
 from tempergat.ops.gpu.sampling.layers import FACTS, Batch, Layer, Sizes, group_layer
 from tempergat.ops.gpu.schedule import Schedule
 from tempergat.ops.graph import Graph, Rows

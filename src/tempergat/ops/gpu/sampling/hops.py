@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from tempergat.base import UserError
-from tempergat.ops.gpu.launch import divide_up
+from tempergat.ops.gpu.launching.launch import divide_up
 from tempergat.ops.gpu.sampling import draws, nodes
 from tempergat.ops.graph import Relation
 

@@ -22,7 +22,7 @@ from torch import Tensor
 from tempergat.ops.gpu import schedule as schedules
 from tempergat.ops.gpu.common import store_item
 from tempergat.ops.gpu.edges import count_below
-from tempergat.ops.gpu.launch import divide_up, launch
+from tempergat.ops.gpu.launching.launch import divide_up, launch
 
 _BLOCK = 256
 # No row is as long.

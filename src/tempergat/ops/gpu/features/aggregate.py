@@ -23,7 +23,7 @@ import triton.language as tl
 from torch import Tensor
 
 from tempergat.ops.gpu.common import load_item
-from tempergat.ops.gpu.launch import divide_up, launch, power_of_two
+from tempergat.ops.gpu.launching.launch import divide_up, launch, power_of_two
 from tempergat.ops.gpu.schedule import schedule
 from tempergat.ops.gpu.sums import merge_sum
 from tempergat.ops.graph import Rows

@@ -8,7 +8,7 @@ import triton.language as tl
 from torch import Tensor
 
 from tempergat.ops.gpu.common import tile_of_row
-from tempergat.ops.gpu.launch import divide_up, launch
+from tempergat.ops.gpu.launching.launch import divide_up, launch
 from tempergat.ops.gpu.sums import rows_tile, store_statistics
 
 BLOCK = 2048

@@ -8,7 +8,7 @@ import triton.language as tl
 from torch import Tensor
 
 from tempergat.ops.gpu.common import fold_in, mix32
-from tempergat.ops.gpu.launch import divide_up, launch, power_of_two
+from tempergat.ops.gpu.launching.launch import divide_up, launch, power_of_two
 from tempergat.ops.random import drop_threshold, keep_scale
 
 _TILE = 1024

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from tempergat.ops.gpu.launch import divide_up, launch, power_of_two
+from tempergat.ops.gpu.launching.launch import divide_up, launch, power_of_two
 
 # The elements of a program.
 _TILE = 2048

@@ -11,8 +11,8 @@ from triton.runtime import driver
 
 from tempergat.ops import gpu
 from tempergat.ops.calls import Backward, Forward, Saved
-from tempergat.ops.gpu.launch import compile_only
-from tempergat.ops.gpu.precompile import CompileRequest
+from tempergat.ops.gpu.launching.launch import compile_only
+from tempergat.ops.gpu.launching.precompile import CompileRequest
 from tempergat.ops.gpu.schedule import Schedule, keep_schedule, keep_slots_of_edges
 from tempergat.ops.graph import Rows
 

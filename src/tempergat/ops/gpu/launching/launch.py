@@ -24,7 +24,7 @@ from torch import Tensor
 from triton.compiler import CompiledKernel
 from triton.runtime import driver
 
-from tempergat.ops.gpu.precompile import BackgroundThreads
+from tempergat.ops.gpu.launching.precompile import BackgroundThreads
 from tempergat.ops.torch_internals import current_device, current_stream
 
 # The parameters of Triton's launcher, which starts a compiled kernel. The second list

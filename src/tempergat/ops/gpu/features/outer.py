@@ -14,7 +14,7 @@ import triton.language as tl
 from torch import Tensor
 
 from tempergat.ops.gpu.common import row_stride, row_tables, widen
-from tempergat.ops.gpu.launch import divide_up, launch, power_of_two
+from tempergat.ops.gpu.launching.launch import divide_up, launch, power_of_two
 
 # Nodes of a step, and the fewest of a chunk.
 _NODES = 32

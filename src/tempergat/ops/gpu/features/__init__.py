@@ -1,0 +1,1 @@
+"""Kernels for ops on node features: those of `ops/features`, and gathering rows."""
