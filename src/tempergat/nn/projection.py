@@ -168,10 +168,10 @@ def project(lin: Linear, x: Features, mode: str | None = None) -> Tensor:
         mode: The `execution_mode`, where it is known.
     """
     mode = execution_mode() if mode is None else mode
-    is_sparse = isinstance(x, SparseFeatures)
-    if (is_sparse or mode in ("transformed", "forward")) and (
-        getattr(lin, "in_channels", 1) <= 0
-    ):
+    if isinstance(x, Tensor) and mode not in ("transformed", "forward"):
+        out: Tensor = lin(x)
+        return out
+    if getattr(lin, "in_channels", 1) <= 0:
         # A lazy map takes its width from the first tensor it is called with.
         with ordinary_tensors(lin.weight):
             lin(torch.empty(0, x.size(-1), device=x.device, dtype=x.dtype))
@@ -181,7 +181,7 @@ def project(lin: Linear, x: Features, mode: str | None = None) -> Tensor:
         x = x.to_dense()
     elif mode == "transformed" and is_plain(lin):
         return _add_bias(dense_linear(x, lin.weight), lin)
-    out: Tensor = lin(x)
+    out = lin(x)
     return out
 
 

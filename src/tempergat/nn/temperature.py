@@ -73,8 +73,8 @@ class Temperature:
     @property
     def temperature(self) -> Tensor | None:
         """The current softmax temperature: 0-d, [heads], or None when plain."""
-        if self.theta is not None:
-            return temperature_of(self.theta)
+        if (theta := self.theta) is not None:
+            return temperature_of(theta)
         kind = self.temperature_kind
         if kind is None or isinstance(kind, str):
             return None

@@ -160,6 +160,8 @@ def _forward(backend: Backend, attention: Attention) -> Callable[..., Any]:
         out, lse, weights, *state = backend.kernels(attention.name).forward(forward)
         if weights is None:
             weights = lse.new_empty(0, out.size(1))
+        absent = (*out.shape[:2], 0)
+        state = [lse.new_empty(absent) if x is None else x for x in state]
         return out, lse, weights, *state
 
     return run_forward

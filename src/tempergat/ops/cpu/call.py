@@ -96,11 +96,9 @@ class KernelCall:
     def add_dense(self, **tensors: Tensor | None) -> None:
         """Contiguous tensors in the working type; None for absent ones."""
         for name, tensor in tensors.items():
-            if tensor is None:
-                continue
-            tensor = tensor.contiguous()
-            self.tensors[name] = tensor
-            self.values[PLACE[name]] = tensor.data_ptr()
+            if tensor is not None:
+                self.tensors[name] = tensor = tensor.contiguous()
+                self.values[PLACE[name]] = tensor.data_ptr()
 
     def add_edge_map(self, edge_x: Tensor | None, edge_map: Tensor | None) -> None:
         """Edge features [E, D] and their linear map [H, C, D], both or neither."""

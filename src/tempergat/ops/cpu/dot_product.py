@@ -11,19 +11,19 @@ from tempergat.ops.cpu.library import PLACE
 def forward(call: Forward) -> tuple[Tensor | None, ...]:
     """Output [T, H, C], log-sum-exp [T, H], weights [E, H], sums of features [T, H, D].
 
-    The sums have no columns without edge features.
+    There are no sums without edge features.
     """
     value, _, query, _, edge_map, *_ = call.inputs
     edges, dropout = (call.by_target, None), (call.dropout, call.dropout_seed)
     kernel = KernelCall(value, *edges, 0.0, *dropout, call.copies)
     _add_inputs(kernel, call.inputs, *call.settings)
-    width = 0 if edge_map is None else edge_map.size(2)
-    work = working_dtype(value.dtype)
-    targets, heads, _ = query.shape
-    edge_sum = torch.empty(targets, heads, width, dtype=work, device="cpu")
-    kernel.add_dense(edge_sum=edge_sum)
-    out, lse, weights = kernel.run_forward("dot_product_forward", call)
+    edge_sum = None
     if edge_map is not None:
+        work = working_dtype(value.dtype)
+        edge_sum = query.new_empty((*query.shape[:2], edge_map.size(2)), dtype=work)
+        kernel.add_dense(edge_sum=edge_sum)
+    out, lse, weights = kernel.run_forward("dot_product_forward", call)
+    if edge_map is not None and edge_sum is not None:
         _add_push(out, edge_sum, edge_map)
     return out, lse, weights, edge_sum
 
