@@ -6,7 +6,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from tempergat.nn import TemperGATConv, TemperGATv2Conv, gate_penalty
+from tempergat.nn import (
+    TemperGATConv,
+    TemperGATv2Conv,
+    TemperTransformerConv,
+    gate_penalty,
+)
 from tempergat.ops import fused
 from tests.support.interpreted import run_interpreted
 
@@ -22,6 +27,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "mean": {"concat": False, "residual": True},
     "no bias": {"bias": False},
     "residual alone": {"bias": False, "residual": True},
+    "residual and no gate": {"bias": False, "residual": True, "gate": None},
     "edges": {"edge_dim": 2},
 }
 
@@ -145,7 +151,7 @@ def on_gpu(kind, call, eager):
 edges, x = edges_and_input()
 for name, backbone in (
     ("plain", "gat"), ("by head", "gatv2"), ("both", "gat"), ("both", "gatv2"),
-    ("edges", "gatv2"), ("residual alone", "gat"),
+    ("edges", "gatv2"), ("residual alone", "gat"), ("residual and no gate", "gatv2"),
 ):
     torch.manual_seed(0)
     layer = LAYERS[backbone](FEATURES, CHANNELS, HEADS, **OPTIONS[name])
@@ -176,6 +182,27 @@ def test_the_output_may_be_changed_in_place(
     expected = torch.autograd.grad(layer(x, edges).relu().sum(), weights)
     found = torch.autograd.grad(layer(x, edges).relu_().sum(), weights)
     torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_a_bias_of_each_row_is_not_kept_for_backward(order: int) -> None:
+    layer = TemperTransformerConv(FEATURES, CHANNELS, HEADS)
+    edges, x = edges_and_input()
+    skipped: list[Tensor] = []
+    layer.lin_skip.register_forward_hook(lambda *call: skipped.append(call[-1]))
+    kept: list[int] = []
+
+    def keep(tensor: Tensor) -> Tensor:
+        kept.append(tensor.data_ptr())
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        out = layer(x, edges)
+    assert kept
+    assert skipped[0].data_ptr() not in kept
+    weight = layer.lin_skip.weight
+    (found,) = torch.autograd.grad(out.sum(), weight, create_graph=order == 2)
+    torch.testing.assert_close(found, x.sum(0).expand_as(weight))
 
 
 @pytest.mark.gpu

@@ -126,6 +126,8 @@ class Attention:
             for k, spec in enumerate(inputs)
             if "D" in spec.shape
         )
+        # The inputs with a row for every edge.
+        self.edges_at = [k for k, spec in enumerate(inputs) if spec.is_of_edges]
         # For each input, its shape from a dictionary of sizes by letter.
         self.shape_of = tuple(_sizes_of(spec.shape) for spec in inputs)
         count, numbers, rows = len(inputs), len(settings), len(Rows._fields)
@@ -297,8 +299,8 @@ def repeat_edges(values: Tensor | None, graph: Graph) -> Tensor | None:
     return values.repeat(graph.copies, *[1] * (values.dim() - 1))
 
 
-def sum_copies(gradient: Tensor, x: Tensor | None) -> Tensor:
+def sum_copies(gradient: Any, x: Tensor | None) -> Any:
     """The gradient of an input whose edges serve all copies, from that of each."""
-    if x is None or gradient.dim() == 0 or gradient.size(0) == x.size(0):
+    if x is None or gradient is None or gradient.shape[:1] in ((), x.shape[:1]):
         return gradient
     return gradient.view(-1, *x.shape).sum(0)

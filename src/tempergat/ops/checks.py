@@ -92,13 +92,9 @@ def fit_edges(
     """The inputs, with those of edges all of one copy of the graph, or all of every."""
     if graph.copies == 1:
         return inputs
-    sizes = [
-        x.size(0)
-        for x, spec in zip(inputs, attention.inputs, strict=True)
-        if x is not None and spec.is_of_edges
-    ]
+    given = [x for k in attention.edges_at if (x := inputs[k]) is not None]
     # Not a set: a compiler cannot hash a size that it does not know.
-    if all(size == sizes[0] for size in sizes[1:]):
+    if all(x.size(0) == given[0].size(0) for x in given[1:]):
         return inputs
     return tuple(
         repeat_edges(x, graph) if spec.is_of_edges else x

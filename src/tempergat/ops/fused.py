@@ -33,6 +33,7 @@ from tempergat.ops.torch_internals import (
 )
 
 _PLAIN_TYPES = frozenset((Tensor, Parameter, type(None)))
+_sigmoid_backward: Any = torch.ops.aten.sigmoid_backward.grad_input
 
 
 class Gated(NamedTuple):
@@ -115,16 +116,11 @@ def attend_and_gate(
         if chosen is not None and _fit(z, graph, gate_logit, bias):
             inputs = converted(kind, call.tensors[: len(inputs)])
             if inputs[0] is not None and inputs[0].dtype == z.dtype:
-                kernels, on_gpu, more = chosen.kernels, chosen.NAME == gpu.NAME, None
-                if on_gpu and bias is not None and bias.dim() == 2:
-                    # The kernel of the gate adds one row to all.
-                    bias, more = None, bias
+                kernels, on_gpu = chosen.kernels, chosen.NAME == gpu.NAME
                 options = _Options(kind, graph, numbers, *rest, kernels, on_gpu)
                 if gradients and any_requires_grad(*inputs, gate_logit, bias):
-                    found = Gated(*_Fused.apply(options, gate_logit, bias, *inputs))
-                else:
-                    found = _forward(options, None, gate_logit, bias, *inputs)[0]
-                return found if more is None else found._replace(out=found.out + more)
+                    return Gated(*_Fused.apply(options, gate_logit, bias, *inputs))
+                return _forward(options, None, gate_logit, bias, *inputs)[0]
     options = _Options(kind, graph, numbers, *rest, None, False)
     return _in_steps(options, gate_logit, bias, *inputs)
 
@@ -141,6 +137,11 @@ def _fit(
     return bias is None or (
         bias.dtype == z.dtype and bias.shape in ((width,), (graph.num_dst, width))
     )
+
+
+def _one_row(bias: Tensor | None) -> Tensor | None:
+    """A bias that is one for all rows; None if there is none, or one for each row."""
+    return None if bias is None or bias.dim() == 2 else bias
 
 
 def _in_steps(
@@ -190,8 +191,9 @@ def _forward(
     if gate_logit is None:
         out = out if bias is None else out + bias
     elif options.on_gpu:
-        gate = gate_logit
-        out, total = kernels("gate").forward(gate_logit, out, bias)
+        gate, row = gate_logit, _one_row(bias)
+        out, total = kernels("gate").forward(gate_logit, out, row)
+        out = out if bias is row else out.add_(bias)
     else:
         gate = torch.sigmoid(gate_logit)
         out = out * gate
@@ -215,7 +217,7 @@ class _Fused(SingleLevelFunction):  # type: ignore[misc]
         ctx.set_materialize_grads(False)
         # The gate itself, or its logit, which is an input.
         own = None if gate is gate_logit else gate
-        ctx.save_for_backward(gate_logit, bias, *inputs, own, *computed)
+        ctx.save_for_backward(gate_logit, _one_row(bias), *inputs, own, *computed)
         ctx.options = options
         if gate_logit is None and bias is None:
             # Backward needs what attention computed, and the caller may change the
@@ -237,6 +239,9 @@ class _Fused(SingleLevelFunction):  # type: ignore[misc]
             dout = attended.new_zeros(attended.flatten(1).shape)
         if torch.is_grad_enabled():
             # A second derivative will be taken.
+            if bias is None and ctx.needs_input_grad[2]:
+                # It was not kept, and its value has no part in gradients.
+                bias = dout.detach().requires_grad_()
             given, wanted = (gate_logit, bias, *inputs), ctx.needs_input_grad[1:]
             again = functools.partial(_in_steps, options)
             upstream = (dout, dweights, dtotal)
@@ -252,7 +257,8 @@ class _Fused(SingleLevelFunction):  # type: ignore[misc]
             dgate = dout * attended.flatten(1)
             if dtotal is not None:
                 dgate += dtotal
-            dlogit = torch.ops.aten.sigmoid_backward(dgate, gate)
+            # In place: on a large graph, new memory takes longer than the sum.
+            dlogit = _sigmoid_backward(dgate, gate, grad_input=dgate)
             dattended = dout * gate
         elif gate_logit is not None and dweights is None:
             more = kernels.statistics_options(kept)
@@ -260,12 +266,13 @@ class _Fused(SingleLevelFunction):  # type: ignore[misc]
                 dout, dtotal, gate_logit, attended, lse, **more
             )
             table = {"table": statistics}
-            dbias = partial.sum(0).flatten().to(dout.dtype)
+            if bias is not None:
+                dbias = partial.sum(0).flatten().to(dout.dtype)
         elif gate_logit is not None:
             flat = attended.flatten(1)
             dlogit, dattended = gates.backward(dout, dtotal, gate_logit, flat)
         if ctx.needs_input_grad[2] and dbias is None:
-            dbias = dout.sum(0) if bias.dim() == 1 else dout
+            dbias = dout if bias is None else dout.sum(0)
         wanted = ctx.needs_input_grad[3:]
         call = Backward(
             dattended.view_as(attended),
@@ -278,7 +285,8 @@ class _Fused(SingleLevelFunction):  # type: ignore[misc]
         )
         gradients = kernels.backward(call, **table)
         if graph.copies > 1:
-            pairs = zip(gradients, inputs, strict=True)
-            gradients = [None if g is None else sum_copies(g, x) for g, x in pairs]
+            gradients = list(gradients)
+            for k in options.attention.edges_at:
+                gradients[k] = sum_copies(gradients[k], inputs[k])
         asked = [g if need else None for g, need in zip(gradients, wanted, strict=True)]
         return None, dlogit, dbias if ctx.needs_input_grad[2] else None, *asked
