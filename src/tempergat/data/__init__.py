@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from .user.open_graph import refuse_unused_options as refuse_unused_options
     from .user.options import ReadOptions as ReadOptions
     from .user.options import option_flag as option_flag
+    from .user.reading import Question as Question
     from .user.report import check_graph as check_graph
 else:
     __all__, __getattr__, __dir__ = lazy_names(__name__)

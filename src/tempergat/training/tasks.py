@@ -11,7 +11,13 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from tempergat.base import UserError
-from tempergat.data import DEFAULT_SPLIT, DEFAULT_SPLIT_SEED, Dataset, make_split
+from tempergat.data import (
+    DEFAULT_SPLIT,
+    DEFAULT_SPLIT_SEED,
+    Dataset,
+    Question,
+    make_split,
+)
 from tempergat.training.evaluate import (
     RANKING_METRICS,
     balanced_weights,
@@ -156,10 +162,11 @@ def refuse_other_training(dataset: Dataset, config: RunConfig | None = None) -> 
         # Types without features get learned vectors.
         return
     if getattr(dataset.data, "x", None) is None:
-        raise UserError(
+        raise Question(
             f"{dataset.name} has no node features; add some, or make them from the "
             "edges with --make-features degree (in Python: "
-            'ReadOptions(make_features="degree"))'
+            'ReadOptions(make_features="degree"))',
+            make_features="degree",
         )
     if dataset.data.x.size(1) == 0:
         raise UserError(f"{dataset.name} has 0 features per node; give it some")

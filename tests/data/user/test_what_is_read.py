@@ -335,7 +335,7 @@ def test_a_column_that_nearly_is_the_id_is_a_question(
     column: str, ids: list[Any], fault: str, tmp_path: Path
 ) -> None:
     folder = write_twelve(tmp_path / "g", column, ids, SHUFFLED)
-    question = f"{column} is called like one, but .*{fault}; correct it.*--id {column}"
+    question = f"{column} seems to be it, but .*{fault}; correct it.*--id {column}"
     with pytest.raises(UserError, match=question):
         as_dataset(folder, split="100/0/0")
     by_row = as_dataset(folder, split="100/0/0", options=ReadOptions(id=""))

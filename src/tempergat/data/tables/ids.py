@@ -41,7 +41,8 @@ def id_column_of_edges(
 
     Raises:
         UserError: Several columns can name the nodes, or one can and the row numbers
-            can as well, or one that is called like an id nearly can.
+            can as well, or one nearly can that is called like an id or that differs
+            in every row where row numbers cannot.
     """
     nodes = first.path
     said = {columns.label, columns.split, *columns.masks.values(), *columns.one_hot}
@@ -54,7 +55,9 @@ def id_column_of_edges(
         naming, fit_rows = (
             _columns_with_all_ends(ids, edges, options) if ids else ([], True)
         )
-        faults = {} if naming else _faults(nodes, unsaid, edges, options)
+        alike = [name for name in unsaid if _LIKE_ID.fullmatch(plain_name(name))]
+        nearly = dict.fromkeys([*alike, *({} if fit_rows else ids)])
+        faults = {} if naming else _faults(nodes, nearly, edges, options)
     except UserError as error:
         if isinstance(error, Question) and "source" in error.options:
             # Without ends there is no saying which column names nodes.
@@ -63,7 +66,7 @@ def id_column_of_edges(
         return None
     for name, fault in faults.items():
         raise Question(
-            f"{nodes} has no column id, and {name} is called like one, but {fault}; "
+            f"{nodes} has no column id, and {name} seems to be it, but {fault}; "
             f"correct it, or choose with --id {shlex.quote(name)}, or --id '' for row "
             f"numbers from 0 {_OR_RENAME}",
             id=name,
@@ -132,10 +135,7 @@ def _faults(
     edges: Sequence[tuple[Path, int]],
     options: ReadOptions,
 ) -> dict[str, str]:
-    """What is wrong with columns called like an id that hold nearly all ends."""
-    alike = [name for name in names if _LIKE_ID.fullmatch(plain_name(name))]
-    if not alike:
-        return {}
+    """What is wrong with columns that hold nearly all ends."""
     ends = {
         end
         for path, side in edges
@@ -143,7 +143,7 @@ def _faults(
         for end in _ends(piece, side, options)
     }
     faults = {}
-    for name in alike if ends else ():
+    for name in names if ends else ():
         ids = Counter(
             text for piece in iter_tables(nodes) for text in _ids(piece.columns[name])
         )

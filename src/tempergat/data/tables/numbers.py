@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tempergat.base import UserError, counted
+from tempergat.base import counted, listed
 from tempergat.data.features import is_lost_in_float32
 from tempergat.data.tables.table import Table, as_text
 from tempergat.data.user.options import ReadOptions, in_python
@@ -24,6 +24,11 @@ _LEAVE_OUT_OF_EDGES = (
 )
 # A column with more different words is rather left out than encoded.
 _MOST_WORDS = 50
+# What to write instead of numbers and dates that are not understood.
+_OTHER_FORMS = {
+    "dates like 2020-12-31 and add --dates": re.compile(r"(\d+[./-]){2}\d+.*"),
+    "numbers like 1234.5": re.compile(r"\W*\d[\d.,' ]*\W*"),
+}
 _TRUTH = {"true": 1.0, "false": 0.0}
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+(e[+-]?\d+)?\s*", re.IGNORECASE)
 # A mark before three digits may be that of thousands.
@@ -56,8 +61,10 @@ def as_numbers(
     missing = reading.missing - {"-1"}
     leave_out = _LEAVE_OUT_OF_EDGES if of_edges else LEAVE_OUT
     dropped: dict[str, Any] = {} if of_edges else {"drop": (name,)}
-    if table.decimal_comma:
-        _refuse_thousands(table, name)
+    unclear = _unclear_thousands(table, name) if table.decimal_comma else None
+    if unclear is not None:
+        reading.problem(Question(f"{unclear}, or {leave_out}", **dropped))
+        return np.full(len(column), math.nan, np.float32)
     try:
         if _holds_underscores(column):
             # Python takes 10_0 for a hundred.
@@ -117,8 +124,8 @@ def _holds_underscores(column: np.ndarray) -> bool:
         return any("_" in value for value in column if isinstance(value, str))
 
 
-def _refuse_thousands(table: Table, name: str) -> None:
-    """Refuses 28,000 and 28.000 where the table does not show what the mark is.
+def _unclear_thousands(table: Table, name: str) -> str | None:
+    """Whether 28,000 or 28.000 is there and the table does not show what the mark is.
 
     A comma or point that is followed by any other number of digits is a decimal one.
     """
@@ -128,13 +135,14 @@ def _refuse_thousands(table: Table, name: str) -> None:
         mark = "," if "," in value else "."
         texts = (v for column in table.columns.values() for v in column)
         if any(_is_decimal(text, mark) for text in texts):
-            return
+            return None
         plain = value.replace(mark, "").strip()
-        raise UserError(
+        return (
             f"{table.at(row)}: {name} is {value!r}, which may be {plain} or "
             f"{value.strip().replace(mark, '.')} in another country; write numbers "
             "without marks of thousands, or some with fewer decimals"
         )
+    return None
 
 
 def _is_decimal(text: object, mark: str) -> bool:
@@ -176,9 +184,12 @@ def _remedy_for_words(
             f"{LEAVE_OUT}",
             dropped | {"id": name},
         )
+    for form, like in _OTHER_FORMS.items():
+        if len(words) > _MOST_WORDS and all(map(like.fullmatch, words)):
+            return f"write {form}, or {leave_out}", dropped
     return (
         f"encode it with --one-hot {in_python('one_hot')}, or {leave_out}",
-        {"one_hot": (name,)} if len(words) <= _MOST_WORDS else dropped,
+        {"one_hot": (name,)},
     )
 
 
@@ -240,7 +251,7 @@ def fill_gaps(
     known = {name: rest for name, *rest in options.fill_values}
     flags: dict[str, np.ndarray] = {}
     fills: list[tuple[str, float | str, bool]] = []
-    count = 0
+    filled: list[str] = []
     for name, column in columns.items():
         is_word = column.dtype == object
         gaps = column == "" if is_word else np.isnan(column)
@@ -258,15 +269,13 @@ def fill_gaps(
             most = different[counts.argmax()] if is_mode else np.median(column[~gaps])
             value = float(most)
         column[gaps] = value
-        count += int(gaps.sum())
+        if gaps.any():
+            filled.append(f"{counted(int(gaps.sum()), 'gap')} in {name}")
         fills.append((name + of, value, bool(is_flagged)))
         if is_flagged and not is_word:
             flags[name] = gaps.astype(np.float32)
     if fills:
         earlier = reading.learned.get("fill_values", ())
         reading.learned["fill_values"] = (*earlier, *fills)
-    note = (
-        f"{path}: {counted(count, 'missing value')} of features filled by --fill "
-        f"{options.fill}"
-    )
-    return flags, (note,) if count else ()
+    note = f"{path}: --fill {options.fill} filled {listed(filled, 9)}"
+    return flags, (note,) if filled else ()
