@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from torch_geometric.data import Data, HeteroData
 
-from tempergat.base import UserError, explain_full_disk, first_line
+from tempergat.base import UserError, explain_full_disk, first_line, joined
 from tempergat.data.catalog.entries import Entry
 from tempergat.data.dataset import MASKS, UNLABELLED, Dataset, hash_tensors, node_counts
 from tempergat.data.features import note_on_scales, set_layout
@@ -184,7 +186,7 @@ def _refuse_other(
         raise UserError(
             f"{path} holds a graph of {_counted(others, 0)}, but {entry.name} has "
             f"{_counted(others, 1)}; it belongs to another dataset or is damaged, so "
-            "fetch the right one"
+            "put the right one in its place"
         )
 
 
@@ -204,7 +206,7 @@ def _note_on_counts(
 
 def _counted(others: Mapping[str, tuple[int, int]], at: int) -> str:
     """The counts that were seen (0) or expected (1), in words."""
-    return " and ".join(f"{counts[at]} {name}" for name, counts in others.items())
+    return joined([f"{counts[at]:,} {name}" for name, counts in others.items()])
 
 
 def check_entry(where: Path, data: Data | HeteroData, entry: Entry) -> None:
@@ -246,6 +248,11 @@ def check_entry(where: Path, data: Data | HeteroData, entry: Entry) -> None:
         seen = tuple(store[name].shape) if name in store else "missing"
         if seen != (store.num_nodes, *columns):
             raise DamagedFile(f"{where}:", f"the shape of {name} is {seen}")
+    for first, second in combinations(MASKS if entry.num_splits else (), 2):
+        both = torch.nonzero(store[first] & store[second])
+        if len(both):
+            problem = f"puts node {int(both[0, 0])} into {first} and {second}"
+            raise DamagedFile(where, problem)
 
 
 def _read_raw(
@@ -268,8 +275,7 @@ def _read_raw(
         raise DamagedFile(error.where, error.problem) from error
     except (ValueError, TypeError, LookupError, ArithmeticError) as error:
         # Readers check what is likely to be wrong; files can be wrong in other ways.
-        raise DamagedFile(
-            where, f"does not hold {entry.name} ({first_line(error)})"
-        ) from error
-    _refuse_other(entry, first, data, options)
+        reason = f"no {error}" if isinstance(error, KeyError) else first_line(error)
+        raise DamagedFile(where, f"does not hold {entry.name} ({reason})") from error
+    _refuse_other(entry, where, data, options)
     return data, f"read from {first.parent}"

@@ -15,6 +15,7 @@ from tempergat.base.errors import UserError
 from tempergat.data import Dataset, ReadOptions, loading
 from tempergat.data.catalog.entries import CATALOG, Entry
 from tempergat.data.dataset import fingerprint
+from tempergat.data.fetch.locate import obtain
 from tempergat.data.readers.ogb import even_quantiles
 from tempergat.data.readers.pickled import read_oag
 from tests.data.conftest import Server, served
@@ -97,8 +98,14 @@ def test_counts_and_nodes_may_be_written_with_a_decimal_point(
         ({"split_sizes": (2, 2, 1)}, "1 validation nodes, but .* 2 validation nodes"),
         (
             {"num_features": 128, "num_edges": 300},
-            "graph of 6 edges and 3 features, but .* 300 edges and 128 features; it "
-            "belongs to another dataset or is damaged, so fetch the right one",
+            "raw/raw holds a graph of 6 edges and 3 features, but .* 300 edges and "
+            "128 features; it belongs to another dataset or is damaged, so put the "
+            "right one in its place",
+        ),
+        (
+            {"num_nodes": 9, "num_edges": 123_456, "num_features": 128},
+            "graph of 4 nodes, 6 edges and 3 features, but .* 9 nodes, 123,456 edges "
+            "and 128 features",
         ),
     ],
 )
@@ -265,6 +272,26 @@ def test_reddit_takes_its_split_from_the_node_types(
     assert dataset.data.x.dtype == torch.float32
     assert torch.equal(dataset.data.edge_index.long(), torch.from_numpy(edges))
     assert [nodes_of(dataset.data, mask) for mask in MASKS] == [[0, 3], [1], [2]]
+
+
+def test_reddit_with_too_few_rows_names_them(server: Server, tmp_path: Path) -> None:
+    edges = np.array([[0, 1], [1, 0]])
+    archive = raw_layouts.reddit(edges, FEATURES[:3], LABELS, np.array([1, 2, 3, 1]))
+    with pytest.raises(UserError, match="3 rows of feature for 4 nodes"):
+        load_entry(served(server, "reddit", 4, 3, archive), tmp_path)
+
+
+def test_mag_without_a_node_type_says_what_is_missing(
+    server: Server, tmp_path: Path
+) -> None:
+    entry = mag(server, "ogbn-mag")
+    obtain(entry, tmp_path)
+    names = ["author", "institution", "paper"]
+    counts = raw_layouts.csv_gz([names, [MAG_COUNTS[name] for name in names]])
+    path = tmp_path / "ogbn-mag/raw/raw/num-node-dict.csv.gz"
+    path.write_bytes(counts)
+    with pytest.raises(UserError, match=r"\(no 'field_of_study'\)"):
+        load_entry(entry, tmp_path)
 
 
 PROFILES = [
@@ -514,8 +541,17 @@ def test_truncated_oag_file_is_one_line(cut: int, tmp_path: Path) -> None:
         ("raw/edge.csv.gz", b"no gzip", "edge.*damaged"),
         ("raw/node-feat.csv.gz", raw_layouts.csv_gz(FEATURES[:2].tolist()), "2 rows"),
         ("raw/node-label.csv.gz", raw_layouts.csv_gz([(0,), ("",)] * 2), "label"),
+        ("raw/node-label.csv.gz", raw_layouts.csv_gz([(1.5,)] * 4), "node 0 .* 1.5"),
+        ("raw/node-label.csv.gz", raw_layouts.csv_gz([(1e30,)] * 4), "label 1e.30"),
         ("raw/num-node-list.csv.gz", raw_layouts.csv_gz([("many",)]), "num-node"),
+        ("raw/num-node-list.csv.gz", raw_layouts.csv_gz([(4,)] * 2), "2 rows"),
+        ("raw/num-node-list.csv.gz", raw_layouts.csv_gz([]), "0 rows"),
         ("split/time/train.csv.gz", raw_layouts.csv_gz([(77,)]), "train.*node 77"),
+        (
+            "split/time/test.csv.gz",
+            raw_layouts.csv_gz([(2,), (3,)]),
+            "node 3 into train_mask and test_mask",
+        ),
     ],
     ids=lambda value: "" if isinstance(value, bytes) else value,
 )

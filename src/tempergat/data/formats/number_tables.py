@@ -57,7 +57,7 @@ def read_numbers(
         where = f"{path}, row {header_lines + 1}"
         raise DamagedFile(where, f"does not hold {columns} {_kind(dtype)}")
     if rows is not None and len(table) != rows:
-        raise DamagedFile(path, f"has {len(table)} rows, but the graph has {rows}")
+        raise DamagedFile(path, f"has {len(table)} rows, but should have {rows}")
     return table.reshape(-1, columns)
 
 

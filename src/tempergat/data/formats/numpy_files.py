@@ -222,14 +222,14 @@ def class_numbers(path: Path, labels: np.ndarray) -> np.ndarray:
     Raises:
         UserError: They are not a list of whole numbers.
     """
-    is_list = labels.ndim == 1 and labels.dtype.kind in "iuf"
-    # NaN differs from itself.
-    if not is_list or (labels.dtype.kind == "f" and (labels != np.rint(labels)).any()):
-        raise DamagedFile(
-            path,
-            f"holds labels of type {labels.dtype} and shape {labels.shape} that are "
-            "not whole numbers, one for each node",
-        )
+    if labels.ndim != 1 or labels.dtype.kind not in "iuf":
+        problem = f"holds labels of type {labels.dtype} and shape {labels.shape}"
+        raise DamagedFile(path, f"{problem}, not a whole number for each node")
+    # NaN differs from itself; from 2^53 on floats do not hold every whole number.
+    wrong = np.flatnonzero((labels != np.rint(labels)) | (np.abs(labels) >= 2**53))
+    if len(wrong):
+        problem = f"gives node {wrong[0]} the label {labels[wrong[0]]}"
+        raise DamagedFile(path, f"{problem}, which is not a whole number")
     return labels.astype(np.int64)
 
 

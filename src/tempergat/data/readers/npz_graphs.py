@@ -116,12 +116,10 @@ def read_reddit(paths: dict[str, Path]) -> Data:
     del edges, ends, side
     path = paths["reddit_data.npz"]
     nodes = load_arrays(path, "feature", "label", "node_types")
-    if len(nodes["label"]) != num_nodes or len(nodes["feature"]) != num_nodes:
-        raise DamagedFile(
-            path,
-            f"describes {len(nodes['label'])} nodes, but the graph has {num_nodes}",
-            both=True,
-        )
+    for name, values in nodes.items():
+        if len(values) != num_nodes:
+            problem = f"has {len(values)} rows of {name} for {num_nodes} nodes"
+            raise DamagedFile(path, problem, both=True)
     return make_graph(
         num_nodes,
         edge_index=edge_index,

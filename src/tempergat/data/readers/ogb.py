@@ -12,6 +12,7 @@ from tempergat.data.dataset import MASKS, UNLABELLED
 from tempergat.data.features import as_tensor
 from tempergat.data.formats.graphs import add_relation, make_graph, narrow, symmetrize
 from tempergat.data.formats.number_tables import read_edges, read_numbers, require_nodes
+from tempergat.data.formats.numpy_files import class_numbers
 
 _SPLIT_FILES = dict(zip(MASKS, ("train", "valid", "test"), strict=True))
 _YEAR_CLASSES = 5
@@ -42,7 +43,9 @@ def read_products(paths: dict[str, Path]) -> Data:
 
 
 def _read_homogeneous(paths: dict[str, Path], split: str) -> Data:
-    num_nodes = int(read_numbers(paths["raw/num-node-list.csv.gz"], np.int64, 1)[0, 0])
+    num_nodes = int(
+        read_numbers(paths["raw/num-node-list.csv.gz"], np.int64, 1, 1)[0, 0]
+    )
     masks = {
         mask: _mask(paths[f"split/{split}/{file}.csv.gz"], num_nodes)
         for mask, file in _SPLIT_FILES.items()
@@ -136,7 +139,7 @@ def _labels(path: Path, num_nodes: int) -> np.ndarray:
     labels = read_numbers(path, np.float64, 1, num_nodes)[:, 0]
     missing = np.isnan(labels)
     labels[missing] = UNLABELLED
-    return labels.astype(np.int64)
+    return class_numbers(path, labels)
 
 
 def _mask(path: Path, num_nodes: int) -> np.ndarray:
