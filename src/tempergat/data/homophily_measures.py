@@ -121,7 +121,7 @@ def estimate_h2_index(
                     variance += spread * (len(parts) - 1) / len(parts)
     if not values:
         return None
-    return 1 - sum(values) / len(values), float(np.sqrt(variance)) / len(values)
+    return 1 - float(np.mean(values)), float(np.sqrt(variance)) / len(values)
 
 
 def _adjacency(data: HeteroData, kind: tuple[str, str, str]) -> scipy.sparse.csr_array:

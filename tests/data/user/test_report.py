@@ -82,7 +82,9 @@ def test_h2_index_of_a_graph_worked_out_by_hand() -> None:
     # seven pairs, each paper with itself included; five are alike: 5/7. The pairs end
     # five times in class 0 and twice in class 1, so chance is (25 + 4)/49, and the
     # adjusted homophily is (35/49 - 29/49) / (20/49) = 0.3.
-    assert h2_index(papers_and_authors(), "paper") == pytest.approx(0.7)
+    index = h2_index(papers_and_authors(), "paper")
+    assert index == pytest.approx(0.7)
+    assert type(index) is float
 
 
 def test_h2_index_is_the_mean_over_metapaths_that_exist() -> None:

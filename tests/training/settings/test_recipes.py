@@ -128,6 +128,12 @@ def test_every_unstated_value_says_so_and_why(dataset: str) -> None:
         assert "# unstated: " in lines[key], key
 
 
+@pytest.mark.parametrize("dataset", ATTENTION)
+def test_bias_that_the_paper_does_not_have_is_named(dataset: str) -> None:
+    text = (RECIPES / "paper" / f"{dataset}.yaml").read_text()
+    assert "gates act on every layer, and PyG's bias is added after them" in text
+
+
 TRAINING = [p for p in sorted(RECIPES.rglob("*.yaml")) if p.parent.name != "studies"]
 
 

@@ -89,7 +89,7 @@ class _ListedOnly(pickle.Unpickler):
             raise DamagedFile(
                 self._path,
                 f"asks to load {module}.{name}, which this dataset does not need; "
-                "the file is damaged or hostile",
+                "the file is damaged, hostile or of another version",
             ) from None
 
     def persistent_load(self, identifier: object) -> Any:

@@ -215,11 +215,12 @@ _ALLOWED: Mapping[tuple[str, str], Any] = {
 _TORCH_MAGIC = 0x1950A86A20F9469CFC6C
 # A user's own Python can read what is refused here; plain data is then read.
 _SAVE_AGAIN = (
-    "if you trust the file, write it again as plain data, where H2GB reads it: `import "
-    "torch; plain = lambda v: v.to_dict('list') if hasattr(v, 'to_dict') else {{k: "
-    "plain(x) for k, x in v.items()}} if hasattr(v, 'items') else v; torch.save(plain("
-    "torch.load({name!r}, weights_only=False)), {name!r})` (torch before 1.13 has no "
-    "weights_only); otherwise get a good copy"
+    "if you trust the file, keep it for H2GB and take plain data in its place, which "
+    "Python with H2GB writes: `import torch; plain = lambda v: v.to_dict('list') if "
+    "hasattr(v, 'to_dict') else {{k: plain(x) for k, x in v.items()}} if hasattr(v, "
+    "'items') else v; torch.save(plain(torch.load({name!r}, weights_only=False)), "
+    "'plain.pt')` (torch before 1.13 has no weights_only), then call plain.pt {name}; "
+    "otherwise get a good copy"
 )
 
 
