@@ -502,6 +502,35 @@ def test_oag_file_of_dill_runs_nothing(owner: str, tmp_path: Path) -> None:
     assert not (tmp_path / "hacked").exists()
 
 
+@pytest.mark.parametrize(
+    ("shape", "kind", "values"),
+    [((10**6,), "O", ["a"]), ((-1, -1), "O", ["a"]), ((1,), "O", bytes(8))],
+)
+def test_array_of_another_size_than_its_values_is_refused(
+    shape: tuple[int, ...], kind: str, values: object, tmp_path: Path
+) -> None:
+    named, call = raw_layouts._Named, raw_layouts._Call
+    make = named("numpy.core.multiarray", "_reconstruct")
+    state = (1, shape, np.dtype(kind), False, values)
+    content = oag_content()
+    content["extra"] = call(make, named("numpy", "ndarray"), (0,), "b", state=state)
+    path = tmp_path / "g.pt"
+    path.write_bytes(raw_layouts.torch_container(content))
+    with pytest.raises(UserError, match=r"g\.pt is not a readable pickle"):
+        read_oag({"g.pt": path})
+
+
+def test_state_of_a_dtype_cannot_crash_the_reader(tmp_path: Path) -> None:
+    named, call = raw_layouts._Named, raw_layouts._Call
+    # numpy takes the number for a tuple.
+    state = (3, "<", None, -1, -1, 0)
+    content = oag_content()
+    content["extra"] = call(named("numpy", "dtype"), "i8", False, True, state=state)
+    path = tmp_path / "g.pt"
+    path.write_bytes(raw_layouts.torch_container(content))
+    assert read_oag({"g.pt": path})["paper"].y.tolist() == [0, -1, 0, 1]
+
+
 def test_oag_file_that_cannot_be_read_is_saved_again_as_the_error_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,12 +1,13 @@
 """Reads downloaded pickles without running code from them.
 
 A pickle can name any function and have it called. Here every name outside a fixed list
-is an error, and the classes on the list are plain data. A sparse matrix is read as a
-record and rebuilt with checks, because a forged one could make compiled code read
-outside its arrays.
+is an error, and the classes on the list are plain data. Arrays and sparse matrices are
+checked before they are built, because a forged one could make compiled code read
+outside of them.
 """
 
 import collections
+import math
 import pickle
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +20,29 @@ from tempergat.base import UserError
 from tempergat.data.formats.errors import DamagedFile
 
 _reconstruct_array = np.empty(0).__reduce__()[0]
+
+
+class TypeRecord:
+    """A pickled dtype without its state, of which numpy checks too little."""
+
+    def __init__(self, name: str, *_: object) -> None:
+        self.dtype = np.dtype(str(name))
+
+    def __setstate__(self, state: Any) -> None:
+        self.dtype = self.dtype.newbyteorder(state[1])
+
+
+class Array(np.ndarray):
+    """An array of as many values as its shape says; numpy reads past a short list."""
+
+    def __setstate__(self, state: Any) -> None:
+        *_, shape, kind, is_fortran, values = state
+        is_list = kind.dtype.kind == "O"
+        if isinstance(values, list) != is_list or kind.dtype.kind not in "biufSUO":
+            raise pickle.UnpicklingError(f"an array of type {kind.dtype}")
+        if is_list and (min(shape, default=0) < 0 or math.prod(shape) != len(values)):
+            raise pickle.UnpicklingError(f"{len(values)} objects of shape {shape}")
+        super().__setstate__((1, shape, kind.dtype, is_fortran, values))
 
 
 class SparseRecord:
@@ -64,8 +88,8 @@ PLAIN_DATA: Mapping[tuple[str, str], Any] = {
     ("builtins", "dict"): dict,
     ("collections", "defaultdict"): collections.defaultdict,
     ("_codecs", "encode"): _latin1,
-    ("numpy", "ndarray"): np.ndarray,
-    ("numpy", "dtype"): np.dtype,
+    ("numpy", "ndarray"): Array,
+    ("numpy", "dtype"): TypeRecord,
     ("numpy.core.multiarray", "_reconstruct"): _reconstruct_array,
     ("numpy._core.multiarray", "_reconstruct"): _reconstruct_array,
     ("scipy.sparse.csr", "csr_matrix"): SparseRecord,

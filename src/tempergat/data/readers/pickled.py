@@ -27,7 +27,12 @@ from tempergat.data.features import as_tensor
 from tempergat.data.formats.errors import DamagedFile
 from tempergat.data.formats.graphs import add_relation, deduplicate, make_graph
 from tempergat.data.formats.number_tables import read_numbers
-from tempergat.data.formats.pickles import PLAIN_DATA, load_pickle, load_pickle_stream
+from tempergat.data.formats.pickles import (
+    PLAIN_DATA,
+    TypeRecord,
+    load_pickle,
+    load_pickle_stream,
+)
 
 _VALIDATION_NODES = 500
 _TARGET, _VENUE, _LABEL_RELATION = "paper", "venue", "PV_Journal"
@@ -175,6 +180,10 @@ def _filled_array(make: Any, arguments: Any, state: Any, *_attributes: object) -
     return array
 
 
+def _scalar(kind: TypeRecord, content: bytes) -> Any:
+    return np.frombuffer(content, kind.dtype)[0]
+
+
 _ALLOWED: Mapping[tuple[str, str], Any] = {
     **PLAIN_DATA,
     ("builtins", "slice"): slice,
@@ -189,7 +198,7 @@ _ALLOWED: Mapping[tuple[str, str], Any] = {
         for module in ("multiarray", "_multiarray_umath")
         for name, builder in (
             ("_reconstruct", np.empty(0).__reduce__()[0]),
-            ("scalar", np.float64(0).__reduce__()[0]),
+            ("scalar", _scalar),
         )
     },
     ("pandas.core.frame", "DataFrame"): _Table,
