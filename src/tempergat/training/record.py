@@ -154,8 +154,10 @@ class SparseCounts(Sequence[tuple[int, ...]]):
         return len(self.rows)
 
     def __getitem__(self, true: Any) -> Any:
-        row = self.rows[true]
-        return tuple(row.get(predicted, 0) for predicted in range(len(self)))
+        row = [0] * len(self)
+        for predicted, count in self.rows[true].items():
+            row[predicted] = count
+        return tuple(row)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SparseCounts) and self.rows == other.rows

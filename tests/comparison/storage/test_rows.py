@@ -1,12 +1,14 @@
 """Confusion matrices in the store."""
 
 import json
+import time
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tempergat.comparison.storage.rows import decode_confusion, encode_confusion
+from tempergat.training import SparseCounts
 
 
 def test_matrices_come_back_as_they_were_and_large_ones_take_little_room() -> None:
@@ -36,3 +38,12 @@ def test_matrices_come_back_as_they_were_and_large_ones_take_little_room() -> No
 def test_what_is_no_matrix_is_refused(record: Any) -> None:
     with pytest.raises(ValueError, match=r"matrix|place"):
         decode_confusion(record)
+
+
+def test_rows_of_thousands_of_classes_take_milliseconds() -> None:
+    counts = SparseCounts(3_514, [(true, 7, 2) for true in range(3_514)])
+    began = time.process_time()
+    rows = list(counts)
+    assert time.process_time() - began < 0.4
+    assert sum(map(sum, rows)) == 2 * 3_514
+    assert rows[9][6:9] == (0, 2, 0)
