@@ -291,7 +291,7 @@ def launch_path() -> str:
     """How kernels are launched with the installed Triton, in words."""
     if TRITON is None:
         return "not at all: triton is not installed"
-    support = kernels("launching.launch").direct_launch()
+    support = importlib.import_module(f"{__name__}.launching.launch").direct_launch()
     if support == "tested":
         return f"directly: the launcher of triton {TRITON} takes plain addresses"
     if support == "untested":
