@@ -266,8 +266,14 @@ def _read_raw(
     where = first if len(paths) == 1 else first.parent
     try:
         data = entry.read(paths, **options)
-        if other.files and "nodes" in _other_counts(entry, data, options, percent=1):
-            return _read_raw(other, root, progress, options)
+        others = _other_counts(entry, data, options, percent=1)
+        if other.files and "nodes" in others:
+            try:
+                return _read_raw(other, root, progress, options)
+            except UserError as error:
+                seen, wanted = _counted(others, 0), _counted(others, 1)
+                found = f"{first} holds a graph of {seen} instead of {wanted}"
+                raise UserError(f"{found}, and {error}") from error
         check_entry(where, data, entry)
     except DamagedFile:
         raise

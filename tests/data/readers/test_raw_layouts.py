@@ -457,6 +457,10 @@ def test_oag_chem_and_engineering_are_distinguished_by_their_counts(
     content = server.files.pop("OAG_Chemistry.pt")
     (tmp_path / "one/oag-chem/raw/OAG_Chemistry.pt").write_bytes(content)
     assert load_entry(entry, tmp_path / "one").data["paper"].num_nodes == 150
+    # The first file is another graph's, and the second one is gone.
+    seen = r"OAG_Engineering\.pt holds a graph of 12 nodes instead of 152 nodes, and "
+    with pytest.raises(UserError, match=f"{seen}oag-chem could not be found"):
+        load_entry(entry, tmp_path / "two")
     lone = dataclasses.replace(entry, swapped_files=())
     with pytest.raises(UserError, match="graph of 12 nodes, but oag-chem has 152"):
         load_entry(lone, tmp_path / "elsewhere")
