@@ -44,7 +44,7 @@ def backward_tile(z: Tensor, width: int = 0) -> Tile:
     if size == 2:
         return choose_tile(heads, channels, size, 256, 256)._replace(unroll=2)
     tile = choose_tile(heads, channels, size, 128, 128)
-    return tile._replace(per_warp=128) if width else tile
+    return tile._replace(unroll=2, per_warp=128) if width else tile
 
 
 def temperature_by_head(temperature: Tensor | None, value: Tensor) -> Tensor | None:

@@ -54,7 +54,7 @@ def tile_of(z: Tensor, lanes: int, features: int = 0) -> Tile:
         # Half precision is bound by instructions: whole rows take the fewest per edge.
         # Registers limit how many such rows can be in flight.
         tile = choose_tile(heads, channels, size, 256, lanes)
-        wide = tile.heads * tile.channels >= 256
+        wide = tile.heads * tile.channels >= 256 and not features
         return tile._replace(unroll=2) if wide else tile
     device = device_of(z)
     if device >= 0:
@@ -64,7 +64,8 @@ def tile_of(z: Tensor, lanes: int, features: int = 0) -> Tile:
         if z.numel() * size > cache and slice_width >= max(channels, 32):
             width = min(lanes, slice_width)
     # Of short rows, whole ones in a warp would need too many registers.
-    return choose_tile(heads, channels, size, width, lanes)._replace(per_warp=128)
+    tile = choose_tile(heads, channels, size, width, lanes)._replace(per_warp=128)
+    return tile._replace(unroll=2) if features else tile
 
 
 @triton.jit(do_not_specialize=[*Work._fields, "threshold", "num_heads"])
