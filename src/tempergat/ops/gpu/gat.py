@@ -305,20 +305,18 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
     assert att_src is not None
     vectors = Vectors(att_src, att_dst, theta)
     scaled_src, scaled_dst = divide(vectors)
-    dz, datt, dscore_src, dscore_dst, *dedges = _edge_gradients(
-        call, z, scaled_src, table
-    )
-    dz_dst = z.new_empty(0, *att_src.shape)
-    if z_dst is None:
-        part_src, part_dst = scores.backward(
-            z, dscore_src, dscore_dst, scaled_dst, dz, add=True
+    dz, parts, dscore_dst, *dedges = _edge_gradients(call, z, scaled_src, table)
+    part_dst, dz_dst = None, z.new_empty(0, *att_src.shape)
+    datt, dscore_src = parts
+    if scaled_dst is not None and z_dst is None:
+        part_dst, part_src = scores.backward(
+            z, scaled_dst, dscore_dst, dz, dscore_src, add=True
         )
-    else:
+        datt = part_src if datt is None else datt
+    elif scaled_dst is not None and z_dst is not None:
         dz_dst = torch.empty_like(z_dst)
-        part_src, _ = scores.backward(z, dscore_src)
-        _, part_dst = scores.backward(z_dst, None, dscore_dst, scaled_dst, dz_dst)
-    part_src = datt if part_src is None else part_src
-    datt_src, datt_dst, dtheta = scores.finish(vectors, part_src, part_dst)
+        part_dst, _ = scores.backward(z_dst, scaled_dst, dscore_dst, dz_dst, add=False)
+    datt_src, datt_dst, dtheta = scores.finish(vectors, datt, part_dst)
     dedge_score, *dedges = dedges
     return dz, datt_src, datt_dst, dz_dst, dedge_score, dtheta, *dedges
 
@@ -328,10 +326,10 @@ def _edge_gradients(
 ) -> tuple[Any, ...]:
     """The gradients of z as source, of the nodes' scores, and of edges' inputs.
 
-    The second result is partial sums for the gradient of ``att``, or None; then the
-    third is the gradient of the sources' scores. The fourth is that of targets' scores,
-    or None. The others have no rows where an input is absent: edge_score, edge_weight
-    and edge_bias.
+    The second result is a pair: partial sums for the gradient of ``att``, or else the
+    gradient of the sources' scores, of which they can be made; the other is None. The
+    others have no rows where an input is absent: att_dst, edge_score, edge_weight and
+    edge_bias.
     """
     saved, (negative_slope,), copies = call.saved, call.settings, call.copies
     by_target, by_source, out = saved.by_target, saved.by_source, saved.out
@@ -359,12 +357,12 @@ def _edge_gradients(
     if table is None:
         call = call._replace(dout=dout, dweights=dweights)
         table = statistics(call, forward, **statistics_options(saved))
-    is_short, items = work.is_short(copies), copies * work.num_items
-    tile = tile.fit(is_short, heads, unroll=1)
-    # The pass over targets reads z of all sources, if these are the same nodes. Where
-    # it does not, one more pass would take long beside short rows.
-    same_nodes = has_dst and saved.inputs[3] is None and out.size(0) == z.size(0)
-    sum_att = is_short and not same_nodes
+    tile = tile.fit(work.is_short(copies), heads, unroll=1)
+    items = copies * work.num_items
+    # The pass over targets reads z of all sources, if these are the same nodes, and
+    # sums up the gradient of att on the way. Otherwise it is summed here.
+    of_same_nodes = has_dst and saved.inputs[3] is None
+    sum_att = not of_same_nodes or out.size(0) != z.size(0)
     programs = min(items, scores.MOST_PARTS) if sum_att else items
     datt = att.new_empty(programs, heads, channels) if sum_att else None
     dscore_src = None if sum_att else att.new_empty(z.size(0), heads)
@@ -390,7 +388,7 @@ def _edge_gradients(
     )  # fmt: skip
     second = None if dscore_src is None else (part_score, dscore_src)
     merge_sum(plan, part, dz, second, copies)
-    dscore_dst = None
+    dscore_dst = absent
     if has_dst:
         index, via = by_target.position, None
         if edge_score is None:
@@ -402,4 +400,4 @@ def _edge_gradients(
         )
     dedge_score = absent if edge_score is None else du
     dedges = (dedge_score, dedge_weight, dedge_bias)
-    return dz, datt, dscore_src, dscore_dst, *dedges
+    return dz, (datt, dscore_src), dscore_dst, *dedges

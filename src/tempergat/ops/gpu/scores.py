@@ -66,46 +66,42 @@ def _temperature(theta_ptr, heads, in_heads, epsilon, LEARNT: tl.constexpr):
     return temperature
 
 
-@triton.jit(do_not_specialize=["num_rows", "num_targets", "num_heads"])
+@triton.jit(do_not_specialize=["num_rows", "num_heads"])
 def _scores_backward_kernel(
     z_ptr, att_dst_ptr, dscore_src_ptr, dscore_dst_ptr, dz_ptr, part_src_ptr,
-    part_dst_ptr, num_rows, num_targets, num_heads,
+    part_dst_ptr, num_rows, num_heads,
     KNOWN_HEADS: tl.constexpr, C: tl.constexpr, BLOCK_R: tl.constexpr,
     BLOCK_H: tl.constexpr, BLOCK_C: tl.constexpr, EXACT: tl.constexpr,
-    SRC: tl.constexpr, DST: tl.constexpr, ADD: tl.constexpr,
+    SRC: tl.constexpr, ADD: tl.constexpr,
 ):  # fmt: skip
     H, heads, in_heads, cell, in_row = tile_of_row(
         num_heads, KNOWN_HEADS, C, BLOCK_H, BLOCK_C, EXACT
     )
     program = tl.program_id(0).to(tl.int64)
+    att = tl.load(att_dst_ptr + cell, mask=in_row, other=0.0)
     datt_src = tl.zeros([BLOCK_R, BLOCK_H, BLOCK_C], tl.float32)
     datt_dst = tl.zeros([BLOCK_R, BLOCK_H, BLOCK_C], tl.float32)
     for start in range(program * BLOCK_R, num_rows, tl.num_programs(0) * BLOCK_R):
         rows = start + tl.arange(0, BLOCK_R)
-        inside = (rows < num_rows)[:, None]
+        inside = rows < num_rows
         cells = rows[:, None, None] * (H * C) + cell[None]
-        inside_row = inside[:, :, None] & in_row[None]
+        inside_row = inside[:, None, None] & in_row[None]
         z = tl.load(z_ptr + cells, mask=inside_row, other=0.0).to(tl.float32)
         place = rows[:, None] * H + heads[None, :]
+        inside_heads = inside[:, None] & in_heads[None, :]
+        dscore = tl.load(dscore_dst_ptr + place, mask=inside_heads, other=0.0)
+        dz = dscore[:, :, None] * att[None]
+        datt_dst += dscore[:, :, None] * z
         if SRC:
-            inside_heads = inside & in_heads[None, :]
             dscore = tl.load(dscore_src_ptr + place, mask=inside_heads, other=0.0)
             datt_src += dscore[:, :, None] * z
-        if DST:
-            inside = (rows < num_targets)[:, None]
-            inside_heads = inside & in_heads[None, :]
-            inside_row = inside[:, :, None] & in_row[None]
-            dscore = tl.load(dscore_dst_ptr + place, mask=inside_heads, other=0.0)
-            datt_dst += dscore[:, :, None] * z
-            dz = dscore[:, :, None] * tl.load(att_dst_ptr + cell, in_row, 0.0)[None]
-            if ADD:
-                dz += tl.load(dz_ptr + cells, inside_row, 0.0).to(tl.float32)
-            tl.store(dz_ptr + cells, dz.to(dz_ptr.dtype.element_ty), mask=inside_row)
+        if ADD:
+            dz += tl.load(dz_ptr + cells, mask=inside_row, other=0.0).to(tl.float32)
+        tl.store(dz_ptr + cells, dz.to(dz_ptr.dtype.element_ty), mask=inside_row)
     part = program * (H * C) + cell
+    tl.store(part_dst_ptr + part, tl.sum(datt_dst, axis=0), mask=in_row)
     if SRC:
         tl.store(part_src_ptr + part, tl.sum(datt_src, axis=0), mask=in_row)
-    if DST:
-        tl.store(part_dst_ptr + part, tl.sum(datt_dst, axis=0), mask=in_row)
 
 
 @triton.jit
@@ -199,47 +195,41 @@ def divide(vectors: Vectors) -> tuple[Tensor, Tensor | None]:
 
 def backward(
     z: Tensor,
-    dscore_src: Tensor | None,
-    dscore_dst: Tensor | None = None,
-    att_dst: Tensor | None = None,
-    dz: Tensor | None = None,
+    att_HC: Tensor,
+    dscore: Tensor,
+    dz: Tensor,
+    dscore_src: Tensor | None = None,
     *,
-    add: bool = False,
-) -> tuple[Tensor | None, Tensor | None]:
-    """Partial sums for the gradients of both vectors, and the targets' part of dz.
+    add: bool,
+) -> tuple[Tensor, Tensor | None]:
+    """Writes the targets' part of dz; returns partial sums for the vectors' gradients.
 
     Args:
         z: The features.
-        dscore_src: The gradient of the scores of its rows as sources.
-        dscore_dst: The gradient of the scores of its first rows as targets.
-        att_dst: The targets' attention vector over the temperature.
+        att_HC: The targets' attention vector over the temperature.
+        dscore: The gradient of the targets' scores, of the first rows of z.
         dz: Where the gradient of these rows goes.
-        add: Whether it is added to what is there.
+        dscore_src: The gradient of their scores as sources, if it is to be summed too.
+        add: Whether dz is added to what is there.
 
     Returns:
-        The sums [parts, H, C] of each vector; None where the scores are.
+        The sums for the targets' vector [parts, H, C], and for the sources' or None.
     """
-    known = next((x for x in (dscore_src, dscore_dst) if x is not None), None)
-    if known is None:
-        return None, None
-    rows, heads = known.shape
-    targets = 0 if dscore_dst is None else dscore_dst.size(0)
+    rows, heads = dscore.shape
     block, tiles, constants = rows_tile(z)
     most = _PROGRAMS_OF_FEW if rows <= _FEW else _PROGRAMS
     programs = min(divide_up(rows, block), most)
-    part_src, part_dst = (
-        None if x is None else x.new_empty(programs, heads, z.size(2))
-        for x in (dscore_src, dscore_dst)
-    )
+    part = dscore.new_empty(programs, *att_HC.shape)
+    part_src = None if dscore_src is None else torch.empty_like(part)
     launch(
         _scores_backward_kernel,
         (programs, tiles),
-        (z, att_dst, dscore_src, dscore_dst, dz, part_src, part_dst),
-        (rows, targets, heads),
-        (*constants, part_src is not None, part_dst is not None, add),
+        (z, att_HC, dscore_src, dscore, dz, part_src, part),
+        (rows, heads),
+        (*constants, part_src is not None, add),
         warps=4,
     )
-    return part_src, part_dst
+    return part, part_src
 
 
 def finish(
