@@ -1,5 +1,6 @@
 """GraphML, as networkx writes it, and what is refused in it."""
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -125,3 +126,12 @@ def test_mistake_is_one_line(text: str, named: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=named) as caught:
         load(path)
     assert str(path) in str(caught.value)
+
+
+def test_a_long_id_is_read_in_a_moment(tmp_path: Path) -> None:
+    path = save(ring(), tmp_path)
+    text = path.read_text().replace('"n0"', f'"{"n" * 10_000_000}"')
+    path.write_text(text)
+    began = time.process_time()
+    assert load(path).data.num_nodes == 6
+    assert time.process_time() - began < 5

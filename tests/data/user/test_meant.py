@@ -234,6 +234,7 @@ numbers("years", [1990 + row for row in ROWS], **meant([1990 + row for row in RO
 numbers("too large", [f"1e{300 + row}" for row in ROWS], "not a finite number")
 numbers("dollars", [f"${v}" for v in SIZE], "is not a number")
 numbers("percent", [f"{v}%" for v in SIZE], "is not a number")
+numbers("codes", [f"0{1000 + row % 4}" for row in ROWS], "codes like 01000, which are")
 numbers("fractions", [f"{v}/2" for v in SIZE], "is not a number")
 numbers("hexadecimal", [hex(v) for v in SIZE], "is not a number")
 numbers("thin spaces", [f"{v // 1000} 000" for v in THOUSANDS], "is not a number")

@@ -22,6 +22,8 @@ from tempergat.data.user.reading import Reading, UserGraph
 
 # The columns that a node or an edge has without any attribute.
 _OWN_COLUMNS = {"node": ("id",), "edge": ("source", "target")}
+# expat reads an element from its beginning again for every piece that it spans.
+_PIECE_BYTES = 2**24
 
 
 def read_graphml(path: Path, reading: Reading) -> UserGraph:
@@ -98,7 +100,9 @@ class _Parser:
         """Reads the file."""
         try:
             with open(self._path, "rb") as stream:
-                self._parser.ParseFile(stream)
+                while piece := stream.read(_PIECE_BYTES):
+                    self._parser.Parse(piece)
+                self._parser.Parse(b"", True)
         except (expat.ExpatError, ValueError, LookupError) as error:
             # An encoding that expat or Python does not know is one of the latter.
             raise UserError(

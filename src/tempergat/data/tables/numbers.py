@@ -31,6 +31,10 @@ _OTHER_FORMS = {
 }
 _TRUTH = {"true": 1.0, "false": 0.0}
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+(e[+-]?\d+)?\s*", re.IGNORECASE)
+# A number with zeros before it, as those that stand in no sum.
+_CODE = re.compile(r"\s*0\d+\s*")
+# Where codes are looked for.
+_FIRST_ROWS = 1000
 # A mark before three digits may be that of thousands.
 _THOUSANDS = re.compile(r"\s*[+-]?[1-9]\d{0,2}[.,]\d{3}\s*")
 
@@ -92,6 +96,13 @@ def as_numbers(
         values = wide.astype(np.float32)
     if remedy is not None:
         return values
+    code = next((v for v in column[:_FIRST_ROWS] if _CODE.fullmatch(str(v))), None)
+    note = (
+        f"{table.path}: {name} holds codes like {code}, which are taken for numbers; "
+        f"encode it with --one-hot {in_python('one_hot')}, or {leave_out}"
+    )
+    if code is not None and note not in reading.notes:
+        reading.notes.append(note)
     is_wrong = ~np.isfinite(values)
     if options.fill is not None:
         is_wrong &= ~np.isnan(wide)
