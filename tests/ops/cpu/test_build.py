@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from tempergat.ops.cpu import build
 
 CMAKE = Path(__file__).resolve().parents[3] / "CMakeLists.txt"
@@ -35,3 +37,13 @@ def test_cmake_and_the_build_command_know_the_same_instruction_sets() -> None:
     added = re.search(r"list\(APPEND isas (.*?)\)", cmake)
     assert added is not None
     assert ["generic", *added[1].split()] == list(build.ISA_FLAGS)
+
+
+def test_asking_for_help_builds_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(build, "build", lambda path: pytest.fail(f"built {path}"))
+    monkeypatch.setattr("sys.argv", ["build", "--help"])
+    with pytest.raises(SystemExit):
+        build.main()
+    assert "Builds the CPU kernels" in capsys.readouterr().out

@@ -4,6 +4,7 @@ For a checkout that is used without being installed, or an installation that fou
 compiler. An ordinary installation builds the same files with CMake.
 """
 
+import argparse
 import os
 import platform
 import shutil
@@ -158,6 +159,7 @@ def _problem_of(path: Path) -> str | None:
 
 
 def main() -> int:
+    argparse.ArgumentParser(description=__doc__.partition(":")[0]).parse_args()
     path = library_path()
     try:
         build(path)
