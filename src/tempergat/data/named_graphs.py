@@ -259,7 +259,8 @@ def _read_raw(
     entry: Entry, root: Path, progress: Progress | None, options: dict[str, Any]
 ) -> tuple[Data | HeteroData, str]:
     other = replace(entry, files=entry.swapped_files, swapped_files=())
-    if other.files and is_local(other, root) and not is_local(entry, root):
+    alone = replace(entry, swapped_files=())
+    if other.files and is_local(other, root) and not is_local(alone, root):
         entry, other = other, replace(other, files=())
     paths = obtain(entry, root, progress)
     first = next(iter(paths.values()))

@@ -15,7 +15,7 @@ from tempergat.base.errors import UserError
 from tempergat.data import Dataset, ReadOptions, loading
 from tempergat.data.catalog.entries import CATALOG, Entry
 from tempergat.data.dataset import fingerprint
-from tempergat.data.fetch.locate import obtain
+from tempergat.data.fetch.locate import is_local, obtain
 from tempergat.data.readers.ogb import even_quantiles
 from tempergat.data.readers.pickled import read_oag
 from tests.data.conftest import Server, served
@@ -456,6 +456,7 @@ def test_oag_chem_and_engineering_are_distinguished_by_their_counts(
     (tmp_path / "one/oag-chem/raw").mkdir(parents=True)
     content = server.files.pop("OAG_Chemistry.pt")
     (tmp_path / "one/oag-chem/raw/OAG_Chemistry.pt").write_bytes(content)
+    assert is_local(entry, tmp_path / "one")
     assert load_entry(entry, tmp_path / "one").data["paper"].num_nodes == 150
     # The first file is another graph's, and the second one is gone.
     seen = r"OAG_Engineering\.pt holds a graph of 12 nodes instead of 152 nodes, and "

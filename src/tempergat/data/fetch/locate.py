@@ -90,10 +90,10 @@ def find_local(entry: Entry, file: RemoteFile, root: Path) -> dict[str, Path] | 
 
 
 def is_local(entry: Entry, root: Path) -> bool:
-    """Whether every raw file is on this machine, packed or unpacked."""
-    return all(
-        find_local(entry, file, root) or _find_archive(entry, file, root)
-        for file in entry.files
+    """Whether all raw files, or all to try instead, are here, packed or unpacked."""
+    return any(
+        all(find_local(entry, f, root) or _find_archive(entry, f, root) for f in files)
+        for files in (entry.files, entry.swapped_files or entry.files)
     )
 
 
