@@ -20,6 +20,7 @@ from tempergat.data.named_graphs import open_entry
 from tempergat.data.splits import DEFAULT_SPLIT, GraphWithSplits
 from tempergat.data.user.open_graph import USER_SUFFIXES, open_user_graph, short_name
 from tempergat.data.user.options import ReadOptions, option_flag
+from tempergat.data.user.validate import OF_WHOLE_GRAPHS
 
 GraphInput: TypeAlias = Dataset | Data | HeteroData | str | os.PathLike[str]
 
@@ -305,6 +306,8 @@ def _open(
                 "save it with networkx.write_graphml(graph, path) and give the path, "
                 "or give torch_geometric.utils.from_networkx(graph) with x and y"
             )
+        elif isinstance(graph, list | tuple):
+            how = f"give one graph, or all to tempergat.compare; {OF_WHOLE_GRAPHS}"
         raise UserError(f"the graph is a {type(graph).__name__}; {how}")
     if not is_object and not os.fspath(graph).strip():
         raise UserError(

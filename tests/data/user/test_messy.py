@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from tempergat import ReadOptions, UserError
+from tempergat import ReadOptions, UserError, train
 from tempergat.data import Dataset, as_dataset
 from tempergat.data.user.findings import Finding
 from tempergat.data.user.report import check_graph
@@ -293,6 +293,8 @@ def test_an_object_that_is_no_graph_of_nodes_gets_a_line_on_what_to_do() -> None
     )
     with pytest.raises(UserError, match=r"y has 1; .* use the layers in a model"):
         as_dataset(molecule)
+    with pytest.raises(UserError, match=r"a list; .* use the layers in a model"):
+        train([molecule, molecule])  # type: ignore[arg-type]
 
 
 def command_of(findings: list[Finding]) -> list[str]:

@@ -9,6 +9,11 @@ from tempergat.base import UserError, first_line
 from tempergat.data.features import csr_tensor, is_lost_in_float32
 from tempergat.data.formats.errors import GraphError
 
+# For graphs of which each has one label.
+OF_WHOLE_GRAPHS = (
+    "where the label is that of a whole graph, as of a molecule, use the layers in a "
+    "model of your own: here nodes are classified"
+)
 EdgeStore = tuple[tuple[str, str, str] | None, BaseStorage, tuple[int, int]]
 
 
@@ -128,10 +133,7 @@ def check_features(source: str, data: Data | HeteroData) -> None:
         if isinstance(labels, Tensor) and labels.shape[0] != x.shape[0]:
             remedy = "give both one row per node"
             if labels.shape[0] == 1:
-                remedy += (
-                    "; where the label is that of a whole graph, as of a molecule, use "
-                    "the layers in a model of your own: here nodes are classified"
-                )
+                remedy += f"; {OF_WHOLE_GRAPHS}"
             problem = f"{where} has {x.shape[0]} rows, but y has {labels.shape[0]}"
             raise GraphError(f"{source}:", problem, remedy)
         narrow = x.float()
