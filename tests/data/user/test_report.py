@@ -1,10 +1,12 @@
 """Homophily, the H2Index, and the report on a user graph."""
 
+import shlex
 import time
 import tracemalloc
 from pathlib import Path
 from typing import Any
 
+import networkx
 import numpy as np
 import pytest
 import torch
@@ -21,6 +23,7 @@ from tempergat.data.homophily_measures import (
 from tempergat.data.user import findings as user_findings
 from tempergat.data.user import open_graph
 from tempergat.data.user.report import check_graph
+from tempergat.training import refuse_untrainable
 from tests.data.conftest import require_raw_files
 
 
@@ -276,3 +279,32 @@ def test_contradiction_stops_the_report(tmp_path: Path) -> None:
     (tmp_path / "edges.csv").write_text("source,target\n0,5\n")
     with pytest.raises(UserError, match=r"edges\.csv, row 2: target is '5'"):
         check_graph(tmp_path)
+
+
+def test_labels_that_are_names_are_a_problem_among_others(tmp_path: Path) -> None:
+    graph, rows = networkx.cycle_graph(60), range(60)
+    attributes = {
+        "label": [f"Person {at}" for at in rows],
+        "Modularity Class": [at % 3 for at in rows],
+        "city": ["" if at == 7 else "NSW"[at % 3] for at in rows],
+    }
+    for name, values in attributes.items():
+        networkx.set_node_attributes(graph, dict(enumerate(values)), name)
+    networkx.write_graphml(graph, tmp_path / "gephi.graphml")
+    findings = check_graph(tmp_path / "gephi.graphml", refuse=refuse_untrainable)
+    problems = [each.value for each in findings if each.subject == "problem"]
+    for problem in ("a label of its own", "--one-hot", "city is missing"):
+        assert any(problem in each for each in problems), problem
+    words = shlex.split(findings[-1].value)
+    assert words[3:7] == ["--label", "Modularity Class", "--one-hot", "city"]
+    assert words[7:] == ["--drop", "label", "--fill", "most-frequent"]
+    # Without a column to offer, the other problems are there all the same.
+    for node in rows:
+        del graph.nodes[node]["city"], graph.nodes[node]["Modularity Class"]
+        graph.nodes[node]["size"] = str(node) if node else ""
+    networkx.write_graphml(graph, tmp_path / "names.graphml")
+    findings = check_graph(tmp_path / "names.graphml")
+    problems = [each.value for each in findings if each.subject == "problem"]
+    assert len(problems) == 2
+    assert "a label of its own" in problems[0]
+    assert "size is ''" in problems[1]

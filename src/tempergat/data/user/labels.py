@@ -13,7 +13,7 @@ from torch import Tensor
 from tempergat.base import UserError, counted, listed
 from tempergat.data.dataset import UNLABELLED
 from tempergat.data.user.options import MISSING, in_python
-from tempergat.data.user.reading import NoLabels, Reading, UserGraph
+from tempergat.data.user.reading import NoLabels, OwnLabels, Reading, UserGraph
 
 # A column of whole numbers with gaps is often saved as 1.0 and so on.
 _INTEGER = re.compile(r"([+-]?[0-9]{1,18})(?:\.0*)?")
@@ -86,7 +86,7 @@ def classes_of_texts(
         return labels, numbers, unlabelled
     names = tuple(sorted(set(given)))
     if not many and len(names) == len(given) > _MANY:
-        raise UserError(
+        raise OwnLabels(
             f"{source}: each of the {len(given)} labelled nodes has a label of its own "
             f"({listed(names, 3)}); choose another column with --label "
             f"{in_python('label')}"
@@ -259,7 +259,7 @@ def _refuse_counts(source: str, given: list[str]) -> None:
     different = {*given}
     if len(different) > _MANY and len(given) < _FEW_NODES * len(different):
         first = sorted(different, key=float)[:3]
-        raise UserError(
+        raise OwnLabels(
             f"{source}: the label has {len(different)} different numbers "
             f"({', '.join(first)}, ...) on {len(given)} nodes, like a count or an age; "
             f"choose another column with --label {in_python('label')}, or insist on "

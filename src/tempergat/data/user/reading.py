@@ -32,6 +32,10 @@ class NoLabels(UserError):
     """A graph without any label, which can only be predicted on."""
 
 
+class OwnLabels(UserError):
+    """Labels that are no classes: almost every node has its own."""
+
+
 @dataclass(frozen=True)
 class Reading:
     """How a user graph is read, and what comes up on the way.

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -10,14 +11,23 @@ from pathlib import Path
 from tempergat.base import UserError, listed
 from tempergat.data.dataset import Dataset
 from tempergat.data.description import describe_reading
+from tempergat.data.tables.typed_folder import is_typed_folder
 from tempergat.data.user.findings import SHOWN_FEATURES, Finding, findings_on
 from tempergat.data.user.normalise import with_splits
 from tempergat.data.user.open_graph import read_user_graph, short_name
 from tempergat.data.user.options import ReadOptions, option_flag
-from tempergat.data.user.reading import NoLabels, OtherIds, Question, Reading
+from tempergat.data.user.reading import (
+    NoLabels,
+    OtherIds,
+    OwnLabels,
+    Question,
+    Reading,
+)
 
 # How often options are changed to read on behind a problem.
 _MOST_TRIES = 20
+# A column that is rather the label than others, like Gephi's `Modularity Class`.
+_CALLED_CLASS = re.compile(r".*(class|label|category|community)", re.IGNORECASE)
 
 
 def check_graph(
@@ -79,15 +89,20 @@ def _report(
     reading = Reading(str(path), options, collect=True)
     findings: list[Finding] = []
     unlabelled: UserError | None = None
+    choices: list[str] = []
     try:
         try:
             read = read_user_graph(path, reading)
-        except NoLabels as error:
+        except (NoLabels, OwnLabels) as error:
+            if isinstance(error, OwnLabels) and path.is_dir() and is_typed_folder(path):
+                raise
             unlabelled = error
             reading = Reading(str(path), options, labelled=False, collect=True)
             read = read_user_graph(path, reading)
+        if isinstance(unlabelled, OwnLabels):
+            choices = [*filter(_CALLED_CLASS.fullmatch, read.feature_names or ())]
         findings = findings_on(read, reading)
-        if not reading.errors:
+        if not reading.errors and not isinstance(unlabelled, OwnLabels):
             graph = with_splits(read, reading)
             unsplit = replace(graph.unsplit, name=short_name(path))
             dataset = replace(graph, unsplit=unsplit).choose()
@@ -98,9 +113,12 @@ def _report(
         reading.errors.append(error)
     questions = [error for error in reading.errors if isinstance(error, Question)]
     words = [name for each in questions for name in each.options.get("one_hot", ())]
-    if unlabelled is not None and words:
+    choices = choices or [*filter(_CALLED_CLASS.fullmatch, words)] or words
+    if unlabelled is not None and choices:
         # Of several columns of words the last is most often the label.
-        return [Question(str(unlabelled), label=words[-1])], []
+        return [Question(str(unlabelled), label=choices[-1])], []
+    if isinstance(unlabelled, OwnLabels):
+        return [unlabelled, *reading.errors], []
     return reading.errors, findings
 
 
