@@ -311,6 +311,24 @@ for word in ("None", "NA", "?", "-", "null"):
     labels(f"one {word}", texts, meant=[None if t == word else t for t in texts])
 
 
+# Words that stand for a gap, or are one of the words of a feature.
+SIGNS = {"sign": cycle("+", "-", "+"), "label": CLASSES}
+ENCODED = {"sign=+": cycle(1, 0, 1), "sign=-": cycle(0, 1, 0)}
+add(
+    "words: plus and minus",
+    SIGNS,
+    "- is the sign of 4 nodes, and . of 8, so it may be a word",
+    features=ENCODED,
+    options={"one_hot": ("sign",), "fill": "most-frequent"},
+)
+add(
+    "words: plus and minus by option",
+    SIGNS,
+    features=ENCODED,
+    options={"one_hot": ("sign",), "missing": ()},
+)
+
+
 def many(name: str, texts: list[Any], said: str = "", **options: Any) -> None:
     """A form of many nodes, whose labels are hardly classes."""
     rows = range(len(texts))

@@ -13,6 +13,7 @@ from tempergat.data.tables.columns import NodeColumns, node_columns
 from tempergat.data.tables.ids import id_column_of_edges
 from tempergat.data.tables.numbers import LEAVE_OUT, as_numbers, fill_gaps
 from tempergat.data.tables.table import Table, as_known_text, as_text, different_texts
+from tempergat.data.user.labels import known_texts
 from tempergat.data.user.options import in_python
 from tempergat.data.user.reading import OtherIds, Question, Reading
 from tempergat.data.user.splits import TRUTH
@@ -114,7 +115,11 @@ def read_nodes(
         splits=values.get("split"),
         masks={mask: values[mask] for mask in columns.masks if mask in values},
     )
-    words = {name: values[f"word {name}"] for name in columns.one_hot}
+    source = str(nodes.path)
+    words = {
+        name: known_texts(source, values[f"word {name}"], reading, name)[0]
+        for name in columns.one_hot
+    }
     x = nodes.features
     by_name = {} if x is None else dict(zip(plain, x.T, strict=True))
     by_name = {name: {**by_name, **words}[name] for name in columns.features}
@@ -133,10 +138,7 @@ def _texts_and_masks(
 ) -> dict[str, np.ndarray]:
     """The columns of a piece that are not numbers."""
     texts, labelled = piece.columns, reading.labelled
-    values = {
-        f"word {name}": as_known_text(texts[name], reading.missing)
-        for name in columns.one_hot
-    }
+    values = {f"word {name}": as_text(texts[name]) for name in columns.one_hot}
     if columns.id is not None:
         values["id"] = as_text(texts[columns.id])
     if labelled and columns.label is not None:
@@ -188,7 +190,7 @@ def _encode_words(
             continue
         texts = words[name]
         gaps = np.flatnonzero(texts == "")
-        if len(gaps):
+        if len(gaps) and reading.options.fill is None:
             reading.problem(
                 Question(
                     f"{nodes.at(int(gaps[0]))}: {name} is missing; fill it, for "

@@ -49,7 +49,7 @@ def classes_of_texts(
         UserError: There is no label, labels are not classes, or a word for a missing
             label may be a class.
     """
-    texts, unlabelled = _known_labels(source, texts, reading)
+    texts, unlabelled = known_texts(source, texts, reading)
     many = reading.options.many_classes
     given = [text for text in texts if text != ""]
     if not given:
@@ -97,13 +97,20 @@ def classes_of_texts(
     return labels, names, unlabelled
 
 
-def _known_labels(
-    source: str, texts: np.ndarray, reading: Reading
+def known_texts(
+    source: str, texts: np.ndarray, reading: Reading, feature: str | None = None
 ) -> tuple[np.ndarray, dict[str, int]]:
-    """The labels, "" where a word stands for none, and how often each such word is.
+    """The texts of a column, "" where a word stands for none, and how often each does.
+
+    Args:
+        source: The file, for errors.
+        texts: The column as it is written.
+        reading: How the table is read.
+        feature: The name of a column of words; None for the label.
 
     Raises:
-        UserError: Such a word is as frequent as a class, and the user did not name it.
+        UserError: Such a word is as frequent as a class, or as one of a few words of a
+            feature, and the user did not name it.
     """
     words = [text.lower().removesuffix(".0") for text in texts]
     is_missing = np.array([word in reading.missing for word in words], dtype=bool)
@@ -117,22 +124,30 @@ def _known_labels(
     rarest = min(classes, key=lambda text: classes[text], default="0")
     # Beside numbers, a word cannot be a class.
     may_be_class = not _is_number(rarest) and reading.options.missing == MISSING
+    if feature is not None:
+        # A model that fills gaps has settled it.
+        may_be_class &= len(classes) <= _MANY and not reading.options.fill_values
     frequent = [
         name
         for word, name in spelled.items()
-        if word != "" and may_be_class and written[name] >= classes[rarest]
+        # Beside a single word, even a rare one may be the other.
+        if word != ""
+        and may_be_class
+        and (written[name] >= classes[rarest] or len(classes) == 1)
     ]
     if frequent:
         counts = [
-            f"{name} is the label of {counted(written[name], 'node')}"
+            f"{name} is the {feature or 'label'} of {counted(written[name], 'node')}"
             for name in frequent
         ]
-        raise UserError(
+        kind = "class" if feature is None else "word like the others"
+        problem = (
             f"{source}: {', '.join(counts)}, and {rarest} of {classes[rarest]}, so "
-            f"{'it' if len(frequent) == 1 else 'each'} may be a class; --missing "
-            f"{shlex.quote(','.join(frequent))} says what stands for a missing label, "
-            f"and --missing '' that all are classes {in_python('missing')}"
+            f"{'it' if len(frequent) == 1 else 'each'} may be a {kind}; --missing "
+            f"{shlex.quote(','.join(frequent))} says what stands for a missing value, "
+            f"and --missing '' that nothing does {in_python('missing')}"
         )
+        reading.problem(UserError(problem))
     return np.where(is_missing, "", texts), dict(written)
 
 
