@@ -327,6 +327,12 @@ add(
     features=ENCODED,
     options={"one_hot": ("sign",), "missing": ()},
 )
+add(
+    "words: gaps and a rare word",
+    {"region": [*"NS?NS?NSRNSN"], "label": CLASSES},
+    "--fill most-frequent filled 2 gaps in region",
+    options={"one_hot": ("region",), "fill": "most-frequent"},
+)
 
 
 def many(name: str, texts: list[Any], said: str = "", **options: Any) -> None:

@@ -109,8 +109,8 @@ def known_texts(
         feature: The name of a column of words; None for the label.
 
     Raises:
-        UserError: Such a word is as frequent as a class, or as one of a few words of a
-            feature, and the user did not name it.
+        UserError: Such a word is as frequent as a class, or as the usual one of a few
+            words of a feature, and the user did not name it.
     """
     words = [text.lower().removesuffix(".0") for text in texts]
     is_missing = np.array([word in reading.missing for word in words], dtype=bool)
@@ -121,9 +121,11 @@ def known_texts(
         written[name] += 1
     # Whole numbers with gaps are often saved as 1.0.
     classes = Counter(text.removesuffix(".0") for text in texts[~is_missing])
-    rarest = min(classes, key=lambda text: classes[text], default="0")
+    by_count = sorted(classes, key=lambda text: classes[text]) or ["0"]
+    # A label's rarest class, but the median of a feature's words: many have a rare one.
+    other = by_count[0 if feature is None else (len(by_count) - 1) // 2]
     # Beside numbers, a word cannot be a class.
-    may_be_class = not _is_number(rarest) and reading.options.missing == MISSING
+    may_be_class = not _is_number(other) and reading.options.missing == MISSING
     if feature is not None:
         # A model that fills gaps has settled it.
         may_be_class &= len(classes) <= _MANY and not reading.options.fill_values
@@ -133,7 +135,7 @@ def known_texts(
         # Beside a single word, even a rare one may be the other.
         if word != ""
         and may_be_class
-        and (written[name] >= classes[rarest] or len(classes) == 1)
+        and (written[name] >= classes[other] or len(classes) == 1)
     ]
     if frequent:
         counts = [
@@ -142,7 +144,7 @@ def known_texts(
         ]
         kind = "class" if feature is None else "word like the others"
         problem = (
-            f"{source}: {', '.join(counts)}, and {rarest} of {classes[rarest]}, so "
+            f"{source}: {', '.join(counts)}, and {other} of {classes[other]}, so "
             f"{'it' if len(frequent) == 1 else 'each'} may be a {kind}; --missing "
             f"{shlex.quote(','.join(frequent))} says what stands for a missing value, "
             f"and --missing '' that nothing does {in_python('missing')}"
