@@ -165,8 +165,8 @@ class NodeClassifier(nn.Module):
             )
         dropout_seed = self._dropout_seed(dropout_seed, h.device)
         if dropout_seed is not None:
-            # Of features and of attention weights, for all layers at once. There are
-            # two of each, so that all lie where kernels of GPUs read them quickly.
+            # Of features and of attention weights, for all layers at once. Each is made
+            # twice, so that its address is a multiple of 16, as GPU kernels need it.
             numbers = torch.arange(4 * len(self.convs), device=h.device) // 2
             dropout_seeds = fold_in(dropout_seed, numbers)[::2]
         outputs = []

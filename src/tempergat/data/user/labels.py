@@ -122,7 +122,8 @@ def known_texts(
     # Whole numbers with gaps are often saved as 1.0.
     classes = Counter(text.removesuffix(".0") for text in texts[~is_missing])
     by_count = sorted(classes, key=lambda text: classes[text]) or ["0"]
-    # A label's rarest class, but the median of a feature's words: many have a rare one.
+    # The rarest class of a label; the median word of a feature, since many features
+    # have a rare word.
     other = by_count[0 if feature is None else (len(by_count) - 1) // 2]
     # Beside numbers, a word cannot be a class.
     may_be_class = not _is_number(other) and reading.options.missing == MISSING

@@ -63,7 +63,7 @@ def tile_of(z: Tensor, lanes: int, features: int = 0) -> Tile:
         slice_width = cache // 2 // (rows * size)
         if z.numel() * size > cache and slice_width >= max(channels, 32):
             width = min(lanes, slice_width)
-    # Of short rows, whole ones in a warp would need too many registers.
+    # A warp that serves all channels of a short row needs too many registers here.
     tile = choose_tile(heads, channels, size, width, lanes)._replace(per_warp=128)
     return tile._replace(unroll=2) if features else tile
 

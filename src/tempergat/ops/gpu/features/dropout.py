@@ -50,7 +50,7 @@ def run(x_RXC: Tensor, seeds_B: Tensor, rate: float) -> Tensor:
     (rows, sets, columns), seeds = x_RXC.shape, seeds_B.numel()
     out = x_RXC.new_empty(rows, seeds, columns)
     if seeds == 1 and out.numel() < _MOST_IN_A_ROW:
-        # As one row, of which no program has a part that is not full but the last.
+        # One long row, so that every program but the last has a full tile.
         rows, columns = 1, out.numel()
     width = seeds * columns
     block = min(_TILE, power_of_two(width))
