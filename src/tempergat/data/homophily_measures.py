@@ -27,8 +27,9 @@ class Homophily:
         edge: Share of edges whose ends have the same class.
         node: Mean over nodes of the share of neighbours of their own class; nodes
             without a labelled neighbour are left out.
-        adjusted: `edge` beyond what the classes' degrees would give by chance, divided
-            by the most it could be: 0 is chance, 1 has all edges inside classes.
+        adjusted: `edge` beyond what the classes' in-degrees would give by chance,
+            divided by the most it could be: 0 is chance, 1 has all edges inside
+            classes. In a directed graph out-degrees play no part.
     """
 
     edge: float | None
@@ -41,6 +42,8 @@ def homophily(
 ) -> Homophily:
     """The homophily of directed edges, given both ways where they are undirected.
 
+    Self-loops are left out.
+
     Args:
         edge_index: Sources, then targets, of shape (2, edges).
         labels: Class of each node, -1 where there is none.
@@ -48,6 +51,7 @@ def homophily(
     source, target = _as_array(edge_index)
     labels = _as_array(labels)
     known = (labels[source] != UNLABELLED) & (labels[target] != UNLABELLED)
+    known &= source != target
     source, target = source[known], target[known]
     if len(source) == 0:
         return Homophily(None, None, None)

@@ -12,9 +12,16 @@ import pytest
 import torch
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.utils import homophily as pyg_homophily
+from torch_geometric.utils import remove_self_loops
 
 from tempergat.base.errors import UserError
-from tempergat.data import as_dataset, describe_reading, homophily_measures, load
+from tempergat.data import (
+    ReadOptions,
+    as_dataset,
+    describe_reading,
+    homophily_measures,
+    load,
+)
 from tempergat.data.homophily_measures import (
     estimate_h2_index,
     h2_index,
@@ -54,11 +61,64 @@ def test_homophily_equals_the_published(
     require_raw_files(name, tmp_path)
     data = load(name, tmp_path).data
     measured = homophily(data.edge_index.numpy(), data.y.numpy())
-    theirs = pyg_homophily(data.edge_index, data.y, method="edge")
+    edges, _ = remove_self_loops(data.edge_index)
+    theirs = pyg_homophily(edges, data.y, method="edge")
     assert measured.edge == pytest.approx(theirs, abs=1e-5)
     assert measured.edge == pytest.approx(edge, abs=0.006)
     # The published figure takes the graph as undirected.
     assert measured.adjusted == pytest.approx(adjusted, abs=0.02)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_the_report_measures_the_homophily_of_the_graph_as_it_is_read(
+    seed: int, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(seed)
+    labels = np.concatenate([np.arange(3), rng.integers(-1, 3, 27)])
+    edges = rng.integers(0, 30, (2, 80))
+    # Each edge once, or each both ways; some are repeated, some are self-loops.
+    low, high = np.sort(edges, axis=0)
+    edges = (
+        np.stack([low, high]) if seed % 2 else np.concatenate([edges, edges[::-1]], 1)
+    )
+    edges = np.concatenate([edges, edges[:, :5], [[4, 9], [4, 9]]], axis=1)
+    options = ReadOptions(directed=[None, True, False][seed % 3])
+    data = Data(x=torch.ones(30, 1), y=torch.from_numpy(labels))
+    data.edge_index = torch.from_numpy(edges)
+    file = tmp_path / "g.pt"
+    torch.save(data, file)
+    if seed % 4 > 1:
+        file = tmp_path / "g.npz"
+        arrays = {"x": data.x, "y": labels, "edge_index": edges}
+        np.savez(file, **arrays)
+    found = {f.subject: f for f in check_graph(file, options)}
+    read = as_dataset(file, options=options).data
+    source, target = read.edge_index
+    inside = (source != target) & (read.y[source] >= 0) & (read.y[target] >= 0)
+    ends = read.edge_index[:, inside]
+    share = np.bincount(read.y[ends[1]]) / ends.size(1)
+    chance = float((share**2).sum())
+    edge = float((read.y[ends[0]] == read.y[ends[1]]).float().mean())
+    adjusted = found["adjusted homophily"]
+    assert found["edge homophily"].value == round(edge, 4)
+    assert adjusted.value == pytest.approx((edge - chance) / (1 - chance), abs=1e-4)
+    said = adjusted.action == "by in-degrees alone: edges lead one way"
+    assert said == read.is_directed()
+
+
+def test_a_graph_with_all_edges_between_two_classes_has_the_lowest_homophily(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "nodes.csv").write_text("f,label\n1,0\n2,0\n1,1\n2,1\n")
+    (tmp_path / "edges.csv").write_text("source,target\n0,2\n0,3\n1,2\n")
+    found = findings_of(tmp_path)
+    assert (found["edge homophily"], found["adjusted homophily"]) == (0.0, -1.0)
+
+
+def test_self_loops_do_not_count() -> None:
+    edges = np.array([[0, 1, 0, 1, 2], [1, 0, 0, 1, 2]])
+    measured = homophily(edges, np.array([0, 1, 1]))
+    assert (measured.edge, measured.node, measured.adjusted) == (0.0, 0.0, -1.0)
 
 
 def test_unlabelled_ends_do_not_count() -> None:
@@ -125,7 +185,7 @@ def test_h2_index_is_estimated_with_its_error_where_paths_are_too_many(
     assert 0.5 < values.std() / errors.mean() < 1.5
     assert abs(values.mean() - whole) < errors.mean()
     assert (np.abs(values - whole) < 4 * errors).all()
-    findings = user_findings._homophily(data, "movie", data["movie"].y.numpy())
+    findings = user_findings._homophily(data, "movie", data["movie"].y.numpy(), {})
     said = {finding.subject: finding.value for finding in findings}
     assert said["H2Index"] == round(float(values[0]), 4)
     assert said["standard error of H2Index"] == round(float(errors[0]), 6)

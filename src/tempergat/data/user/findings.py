@@ -1,7 +1,7 @@
 """What a user graph holds: its nodes, edges, labels, splits and features."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,7 +70,7 @@ def findings_on(read: UserGraph, reading: Reading) -> list[Finding]:
         ]
     else:
         check_features(reading.name, data)
-        findings = _nodes_and_edges(read, reading)
+        findings, edges = _nodes_and_edges(read, reading)
         findings.insert(1, classes)
         if read.target is not None:
             findings.insert(1, Finding("classified node type", read.target))
@@ -83,12 +83,15 @@ def findings_on(read: UserGraph, reading: Reading) -> list[Finding]:
         names = read.feature_names if node_store is store or data is store else None
         findings += _features(node_store, names)
     if labelled:
-        findings += _homophily(data, read.target, store.y.numpy())
+        findings += _homophily(data, read.target, store.y.numpy(), edges)
     return findings
 
 
-def _nodes_and_edges(read: UserGraph, reading: Reading) -> list[Finding]:
-    data = read.data
+def _nodes_and_edges(
+    read: UserGraph, reading: Reading
+) -> tuple[list[Finding], dict[tuple[str, str, str] | None, np.ndarray]]:
+    """What to say of nodes and edges, and the edges as they are read, by their type."""
+    data, edges = read.data, {}
     stores = check_edges(reading.name, data, widen=True)
     counts = node_counts(data)
     is_typed = isinstance(data, HeteroData)
@@ -96,7 +99,8 @@ def _nodes_and_edges(read: UserGraph, reading: Reading) -> list[Finding]:
     is_isolated = {name: np.ones(count, bool) for name, count in counts.items()}
     for types, store, sizes in stores:
         ends = store.edge_index.numpy()
-        findings += _edges(types, ends, sizes, read, reading)
+        found, edges[types] = _edges(types, ends, sizes, read, reading)
+        findings += found
         source, target = ("", "") if types is None else (types[0], types[2])
         if source == target:
             ends = ends[:, ends[0] != ends[1]]
@@ -105,7 +109,7 @@ def _nodes_and_edges(read: UserGraph, reading: Reading) -> list[Finding]:
     isolated = {name: int(mask.sum()) for name, mask in is_isolated.items()}
     action = "kept; with a self-loop each attends to its own features"
     value = isolated if is_typed else isolated[""]
-    return [*findings, Finding("isolated nodes", value, action)]
+    return [*findings, Finding("isolated nodes", value, action)], edges
 
 
 def _edges(
@@ -114,9 +118,9 @@ def _edges(
     sizes: tuple[int, int],
     read: UserGraph,
     reading: Reading,
-) -> list[Finding]:
+) -> tuple[list[Finding], np.ndarray]:
     where = "" if types is None else f" {'-'.join(types)}"
-    distinct = np.stack(np.divmod(np.unique(ends[0] * sizes[1] + ends[1]), sizes[1]))
+    distinct = _distinct(ends, sizes[1])
     repeated = ends.shape[1] - distinct.shape[1]
     findings = [
         Finding(f"edges{where}", ends.shape[1]),
@@ -130,9 +134,17 @@ def _edges(
         one_way = round((1 - share) * int((distinct[0] != distinct[1]).sum()))
         action = "kept"
         if types is None:
-            _, action = decide_direction(share, read, reading.options)
+            is_added, action = decide_direction(share, read, reading.options)
+            if is_added:
+                both = np.concatenate([distinct, distinct[::-1]], axis=1)
+                distinct = _distinct(both, sizes[1])
         findings.append(Finding(f"one-way edges{where}", one_way, action))
-    return findings
+    return findings, distinct
+
+
+def _distinct(ends: np.ndarray, bound: int) -> np.ndarray:
+    """Each edge once."""
+    return np.stack(np.divmod(np.unique(ends[0] * bound + ends[1]), bound))
 
 
 def _labels(labels: np.ndarray, read: UserGraph) -> list[Finding]:
@@ -244,14 +256,16 @@ def _kinds_of_features(
 
 
 def _homophily(
-    data: Data | HeteroData, kind: str | None, labels: np.ndarray
+    data: Data | HeteroData,
+    kind: str | None,
+    labels: np.ndarray,
+    edges: Mapping[tuple[str, str, str] | None, np.ndarray],
 ) -> list[Finding]:
-    if isinstance(data, HeteroData):
-        inside = [data[t].edge_index for t in data.edge_types if t[0] == t[2] == kind]
-        ends = torch.cat(inside, dim=1).numpy() if inside else np.empty((2, 0), int)
-    else:
-        ends = data.edge_index.numpy()
-    measured = homophily(ends[:, ends[0] != ends[1]], labels)
+    inside = [e for t, e in edges.items() if t is None or t[0] == t[2] == kind]
+    ends = np.concatenate([np.empty((2, 0), np.int64), *inside], axis=1)
+    measured = homophily(ends, labels)
+    one_way = reverse_share(ends, len(labels)) < 1.0
+    notes = {"adjusted homophily": "by in-degrees alone: edges lead one way"}
     measures = {
         "edge homophily": measured.edge,
         "node homophily": measured.node,
@@ -262,7 +276,11 @@ def _homophily(
         estimate = estimate_h2_index(data, kind)
         measures["H2Index"] = None if estimate is None else estimate[0]
     findings = [
-        Finding(name, None if value is None else round(value, 4))
+        Finding(
+            name,
+            None if value is None else round(value, 4),
+            notes.get(name, "") if one_way else "",
+        )
         for name, value in measures.items()
     ]
     if estimate is not None and estimate[1]:
