@@ -143,7 +143,7 @@ class Runner:
             if len(same) == asked:
                 return same
         name = device_name(self.device)
-        here = (name, numerics_of(name))
+        here = (name, numerics_of(name, dict(stage.configs[0])))
         self.store.put_group([r for r in mine if (r.device, r.numerics) == here])
         graph = stage.load(stage.graph)
         try:

@@ -12,6 +12,7 @@ from tempergat.training.evaluate import (
     balanced_weights,
     confusion_counts,
     constant_score,
+    log_odds,
     macro_f1,
     roc_auc,
     scores_of_parts,
@@ -94,6 +95,30 @@ def test_metrics_of_all_runs_at_once_equal_those_of_scikit_learn(
         }
         for name, value in expected.items():
             assert float(ours[name][run]) == pytest.approx(value, abs=1e-12), name
+
+
+@pytest.mark.parametrize("classes", [2, 3, 5])
+def test_rankings_tell_nodes_apart_that_a_model_is_sure_of(classes: int) -> None:
+    labels = torch.arange(60) % 2
+    # Every probability of class 1 is 1 in float32, and many are in float64.
+    logits = torch.zeros(60, classes)
+    logits[:, 1] = 30 + torch.arange(60) + 60 * labels
+    odds = log_odds(logits)
+    assert float(odds[labels == 1, 1].min()) > float(odds[labels == 0, 1].max())
+    if classes == 2:
+        rows = {"test": torch.arange(60)}
+        for metric in ("roc_auc", "average_precision"):
+            shown = scores_of_parts(metric, logits, rows, {"test": labels})
+            assert float(shown) == 1.0
+
+
+def test_log_odds_rank_nodes_as_probabilities_do_and_keep_ties() -> None:
+    torch.manual_seed(0)
+    logits = torch.randint(-8, 8, (400, 4)).double() / 4
+    p = logits.softmax(-1)
+    assert torch.allclose(log_odds(logits), (p / (1 - p)).log(), atol=1e-12)
+    shifted = logits + torch.randint(-40, 40, (400, 1))
+    assert log_odds(logits).tolist() == log_odds(shifted).tolist()
 
 
 def test_roc_auc_of_many_classes_is_scikit_learns_one_against_the_rest() -> None:

@@ -39,18 +39,19 @@ def macro_f1(predicted: Tensor, labels: Tensor, num_classes: int) -> Tensor:
     return f1.sum() / (occurrences > 0).sum()
 
 
-def roc_auc(probabilities: Tensor, labels: Tensor) -> Tensor:
+def roc_auc(ranking: Tensor, labels: Tensor) -> Tensor:
     """Area under the ROC curve, float64: scikit-learn's roc_auc_score.
 
-    With two classes it is that of the probability of class 1. With more it is the mean
+    With two classes it is that of the ranking by class 1. With more it is the mean
     over the classes of each against the rest ("macro", "ovr"); a class without nodes
     among the labels is left out of the mean.
 
     Args:
-        probabilities: The probability of every class for each node, [N, classes].
+        ranking: The probability of every class for each node, or what ranks nodes
+            alike, [N, classes].
         labels: The true class of each node, [N]; at least two classes occur.
     """
-    ranked = _Ranked(probabilities, labels)
+    ranked = _Ranked(ranking, labels)
     # A negative is outranked by the positives above it, and half by those of its tie.
     above = (ranked.hits_before_tie + ranked.hits_to_tie_end).double() / 2
     area = (above * ~ranked.is_hit).sum(0)
@@ -58,13 +59,13 @@ def roc_auc(probabilities: Tensor, labels: Tensor) -> Tensor:
     return _mean_over_classes(area / pairs.clamp(min=1), pairs > 0)
 
 
-def average_precision(probabilities: Tensor, labels: Tensor) -> Tensor:
+def average_precision(ranking: Tensor, labels: Tensor) -> Tensor:
     """Average precision, float64: scikit-learn's average_precision_score.
 
     Of two classes it is that of class 1, of more the mean over those among the labels.
     The arguments are those of `roc_auc`.
     """
-    ranked = _Ranked(probabilities, labels)
+    ranked = _Ranked(ranking, labels)
     precision = ranked.hits_to_tie_end / (ranked.tie_end + 1).double()
     area = (precision * ranked.is_hit).sum(0)
     positives = ranked.positives
@@ -72,7 +73,7 @@ def average_precision(probabilities: Tensor, labels: Tensor) -> Tensor:
 
 
 class _Ranked:
-    """Nodes in falling order of each class's probability; nodes of equal rank are tied.
+    """Nodes in falling order of each class's ranking; nodes of equal rank are tied.
 
     Attributes:
         is_hit: Whether the node is of the class, [N, classes].
@@ -82,9 +83,9 @@ class _Ranked:
         hits_before_tie: Nodes of the class before the tie.
     """
 
-    def __init__(self, probabilities: Tensor, labels: Tensor) -> None:
-        classes = torch.arange(probabilities.size(1), device=labels.device)
-        sorted_values, order = probabilities.sort(dim=0, descending=True)
+    def __init__(self, ranking: Tensor, labels: Tensor) -> None:
+        classes = torch.arange(ranking.size(1), device=labels.device)
+        sorted_values, order = ranking.sort(dim=0, descending=True)
         is_class = labels.unsqueeze(1) == classes
         self.is_hit = is_class.gather(0, order)
         hits = self.is_hit.cumsum(0)
@@ -157,7 +158,7 @@ def scores_of_parts(
         labels: Their classes.
     """
     is_ranking = metric in RANKING_METRICS
-    outputs = logits.softmax(dim=-1) if is_ranking else logits.argmax(dim=-1)
+    outputs = log_odds(logits) if is_ranking else logits.argmax(dim=-1)
     scores = []
     for part, inside in nodes.items():
         judged = (outputs.index_select(0, inside), labels[part])
@@ -166,6 +167,22 @@ def scores_of_parts(
         else:
             scores.append(CLASS_METRICS[metric](*judged, logits.size(-1)))
     return torch.stack(scores)
+
+
+def log_odds(logits: Tensor) -> Tensor:
+    """The log-odds of every class, float64, [num_nodes, classes].
+
+    They rank nodes as exact probabilities do. Those of float32, and sums of float64,
+    would be 1 for every node that a model is sure of.
+    """
+    # Equal differences of logits stay equal, so that ties do.
+    shifted = logits.double() - logits.double().amax(dim=-1, keepdim=True)
+    classes = torch.arange(logits.size(-1), device=logits.device)
+    is_top = classes == logits.argmax(dim=-1, keepdim=True)
+    total = shifted.logsumexp(dim=-1, keepdim=True)
+    beside_top = shifted.masked_fill(is_top, -torch.inf).logsumexp(-1, keepdim=True)
+    others = total + torch.log1p(-(shifted - total).exp())
+    return shifted - torch.where(is_top, beside_top, others)
 
 
 def has_several_classes(labels: Tensor) -> bool:

@@ -26,9 +26,16 @@ MatmulPrecision = Literal["highest", "high"]
 Status = Literal["done", "failed"]
 
 
-def numerics_of(device: str) -> int:
-    """The numerics of runs that this code trains on a device, given by its name."""
-    return _NUMERICS_OF_GPUS if device.startswith("cuda") else NUMERICS
+def numerics_of(device: str, config: Mapping[str, Any]) -> int:
+    """The numerics of runs that this code trains.
+
+    Args:
+        device: The name of the device.
+        config: The settings of the runs.
+    """
+    numerics = _NUMERICS_OF_GPUS if device.startswith("cuda") else NUMERICS
+    # Rankings were once by float32 probabilities, and are by log-odds.
+    return numerics + (config.get("metric") in ("roc_auc", "average_precision"))
 
 
 @dataclass(frozen=True)

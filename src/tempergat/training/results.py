@@ -214,13 +214,14 @@ def _shared_facts(loop: Loop, time_s: float) -> dict[str, Any]:
     """What the records of all runs of a training have in common."""
     config, device = loop.config, loop.device
     memory = torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None
+    settings, name = config.model_dump(mode="json"), device_name(device)
     return {
         "method": config.method,
-        "config": config.model_dump(mode="json"),
+        "config": settings,
         "time_s": time_s,
         "memory_bytes": memory,
-        "device": device_name(device),
-        "numerics": numerics_of(device_name(device)),
+        "device": name,
+        "numerics": numerics_of(name, settings),
         "versions": versions(),
         "parameter_count": sum(p.numel() for p in loop.runs.model.parameters()),
     }

@@ -103,7 +103,8 @@ class SweepState:
             device, name = place, device_name(place)
         else:
             device, name = place.device, place.device_name
-        self._origin = Origin(name, numerics_of(name))
+        # All settings have the same metric.
+        self._origin = Origin(name, numerics_of(name, dict(configs[0])))
         # By hash, in the order given.
         self._settings = {hash_of(config, preparation): config for config in configs}
         self._parts: dict[str, _Part] = {}

@@ -41,8 +41,8 @@ _NODE_TENSORS = 8
 _EDGE_TENSORS = 4
 _FEATURE_TENSORS = 3
 _PARAMETER_TENSORS = 6
-# Ranking metrics sort the class scores of all nodes, and hold positions of 8 bytes.
-_RANKING_TENSORS = 16
+# Ranking metrics sort the log-odds of all nodes; these and positions have 8 bytes.
+_RANKING_TENSORS = 20
 # Copies of a run's features that exist at once: before and after dropout.
 _OWN_FEATURE_TENSORS = 3
 
