@@ -169,7 +169,7 @@ def test_runs_take_turns_over_the_splits_of_a_graph(
         assert {(run.seed, run.split) for run in store.runs()} == {
             (seed, seed % 3) for seed in range(6)
         }
-    table = command(*common, "--runs", 6)
+    table = command(*common, "--runs", 6, "--verbose")
     assert "take turns over 3 splits" in table.out
     assert ",3," in Path("tempergat-out/of-splits.csv").read_text()
 

@@ -18,7 +18,7 @@ RESIDUAL = (
 def test_the_table_says_that_the_default_recipe_has_residuals_and_batch_norm(
     command: Command, graph: Path
 ) -> None:
-    ended = command("compare", graph, *QUICK)
+    ended = command("compare", graph, *QUICK, "--verbose")
     assert RESIDUAL in " ".join(ended.out.split())
     assert "--recipe plain" in " ".join(ended.out.split())
     assert "recipe   default with epochs=2" in ended.out
@@ -29,7 +29,7 @@ def test_the_table_says_that_the_default_recipe_has_residuals_and_batch_norm(
 def test_the_table_of_a_recipe_without_a_residual_does_not_mention_one(
     command: Command, graph: Path
 ) -> None:
-    ended = command("compare", graph, *QUICK, "--recipe", "plain")
+    ended = command("compare", graph, *QUICK, "--recipe", "plain", "--verbose")
     assert "residual" not in ended.out
     assert "recipe   plain with epochs=2" in ended.out
 
@@ -63,7 +63,8 @@ def test_the_note_on_residuals_names_a_norm_only_where_there_is_one(
     source = Path(tempergat.__file__).parent / "recipes" / "default.yaml"
     recipe = tmp_path / "mine.yaml"
     recipe.write_text(source.read_text().replace("norm: batch", "norm: null"))
-    said = " ".join(command("compare", graph, *QUICK, "--recipe", recipe).out.split())
+    ended = command("compare", graph, *QUICK, "--recipe", recipe, "--verbose")
+    said = " ".join(ended.out.split())
     assert "a linear map of its input, which layers of the usual GCN" in said
     assert "norm stands" not in said
 
@@ -72,12 +73,12 @@ def test_runs_of_another_recipe_in_the_store_are_mentioned_below_the_table(
     command: Command, graph: Path
 ) -> None:
     other = "4 runs of these methods with other settings (of another recipe"
-    alone = command("compare", graph, *QUICK, "--recipe", "plain")
+    alone = command("compare", graph, *QUICK, "--recipe", "plain", "--verbose")
     assert "with other settings" not in alone.out
-    ended = command("compare", graph, *QUICK)
+    ended = command("compare", graph, *QUICK, "--verbose")
     assert other in " ".join(ended.out.split())
     # Other methods of the same recipe are no other settings.
-    one = command("compare", graph, "--methods", "gat", *QUICK[2:])
+    one = command("compare", graph, "--methods", "gat", *QUICK[2:], "--verbose")
     assert "2 runs of these methods" in " ".join(one.out.split())
 
 

@@ -57,12 +57,12 @@ def test_a_table_says_which_runs_were_taken_out_of_the_store(
     command("compare", graph, *arguments)
     assert (
         "no longer in the store"
-        not in command("compare", "--table", "tempergat-out").out
+        not in command("compare", "--table", "tempergat-out", "--verbose").out
     )
     with sqlite3.connect("tempergat-out/store.sqlite") as store:
         store.execute("DELETE FROM runs WHERE method = 'gat' AND seed = 2")
     store.close()
-    ended = command("compare", "--table", "tempergat-out")
+    ended = command("compare", "--table", "tempergat-out", "--verbose")
     assert ended.status == 0, ended.err
     said = "gat: 1 run (seed 2) that was trained with the others is no longer in the"
     assert said in " ".join(ended.out.split())

@@ -19,6 +19,7 @@ from tempergat.cli.options.shared import (
     RecipeName,
     Split,
     SplitSeed,
+    Verbose,
     complete_dataset,
     complete_methods,
     parse_device,
@@ -129,7 +130,10 @@ _Noise = Annotated[
 
 
 # What has a meaning beside --table.
-_BESIDE_TABLE = ("datasets", "table", "baseline", "tune", "as_json", "quiet")
+_BESIDE_TABLE = (
+    *("datasets", "table", "baseline", "tune"),
+    *("as_json", "quiet", "verbose"),
+)
 
 
 @with_option_groups
@@ -155,6 +159,7 @@ def compare(
     out: OutFolder = Path("tempergat-out"),
     as_json: Json = False,
     quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> None:
     """Which method wins on a graph, and is it real?
 
@@ -170,7 +175,8 @@ def compare(
     """
     if table is not None:
         _refuse_beside_table(context)
-        _print_stored(table, datasets or [], baseline, tune, as_json=as_json)
+        shown = {"as_json": as_json, "verbose": verbose}
+        _print_stored(table, datasets or [], baseline, tune, **shown)
         return
     names = datasets or [DEMONSTRATION]
     several = len(names) > 1
@@ -192,7 +198,9 @@ def compare(
     require_writable(out)
     on_ray = None if ray is None else comparison.RayWorkers(ray, device)
     with on_ray or nullcontext(parse_device(device)) as place:
-        display = TerminalDisplay(plans, stderr, quiet=quiet, as_json=as_json)
+        display = TerminalDisplay(
+            plans, stderr, quiet=quiet, as_json=as_json, verbose=verbose
+        )
         plans = _read_graphs(
             plans,
             reading,
@@ -212,7 +220,7 @@ def compare(
                 display=display,
                 command=resume_command(),
             )
-    print_result(result, as_json=as_json)
+    print_result(result, as_json=as_json, verbose=verbose)
     if result.failed:
         raise typer.Exit(1)
 
@@ -254,6 +262,7 @@ def _print_stored(
     tune: int | None,
     *,
     as_json: bool,
+    verbose: bool,
 ) -> None:
     """Print the comparisons of a store; the list of them as JSON.
 
@@ -279,7 +288,6 @@ def _print_stored(
     for number, comparison in enumerate(comparisons):
         if number:
             echo("")
-        print_comparison(comparison)
-        echo(f"settings {comparison.recipe}, on {comparison.device}")
+        print_comparison(comparison, verbose=verbose)
     if len(comparisons) == len(datasets) > 1:
-        print_result(Comparisons(tuple(comparisons)), as_json=False)
+        print_result(Comparisons(tuple(comparisons)), as_json=False, verbose=verbose)

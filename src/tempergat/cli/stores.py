@@ -85,6 +85,7 @@ def report(
     shown = stored[0] if len(stored) == 1 else Comparisons(tuple(stored))
     write_output(shown.to_html(model=model, graph=data), out, path)
     echo_beside(f"report   {path}", path)
+    echo_beside(shown.verdict, path)
 
 
 def merge(

@@ -2,9 +2,7 @@
 
 import io
 import re
-from unittest.mock import Mock
 
-import pytest
 from rich.console import Console
 from rich.text import Text
 
@@ -41,23 +39,14 @@ def test_a_narrow_terminal_loses_the_least_important_columns() -> None:
     assert "80.50 to 81.50" not in layout(COLUMNS, ROWS, 40).plain
 
 
-def test_the_answer_stands_between_the_rows_and_the_notes() -> None:
-    file = io.StringIO()
-    table = Table("scores", COLUMNS, ROWS, ("p: paired t-test.",))
-    print_table(Console(file=file, width=90), table, "temp_gated is best")
-    *_, last_row, answer, note = file.getvalue().splitlines()
-    assert last_row.startswith("temp_gated  82.00")
-    assert (answer, note) == ("temp_gated is best", "p: paired t-test.")
-
-
-def test_a_note_that_stands_above_is_not_printed_again_on_a_terminal() -> None:
-    table = Table("scores", COLUMNS, ROWS, ("read as undirected", "one test set"))
-    for is_terminal, times in ((True, 0), (False, 1)):
+def test_only_urgent_notes_are_printed_unless_all_are_asked_for() -> None:
+    notes = ("p: paired t-test.", "gat: 1 of 9 runs failed.")
+    table = Table("scores", COLUMNS, ROWS, notes, urgent=notes[1:])
+    for verbose, expected in ((True, notes), (False, notes[1:])):
         file = io.StringIO()
-        console = Console(file=file, width=90, force_terminal=is_terminal)
-        print_table(console, table, said=["read as undirected"])
-        assert file.getvalue().count("read as undirected") == times
-        assert "one test set" in file.getvalue()
+        print_table(Console(file=file, width=90), table, verbose=verbose)
+        _, shown = file.getvalue().split("better\n")
+        assert tuple(shown.splitlines()) == expected
 
 
 def test_a_column_that_is_not_shown_is_not_explained() -> None:
@@ -102,23 +91,6 @@ def _shown(terminal: bool, quiet: bool = False, kind: str = "xterm") -> str:
         display.progress(progress)
     display.end()
     return file.getvalue()
-
-
-@pytest.mark.parametrize("quiet", [False, True])
-def test_lines_printed_before_the_training_are_not_printed_again(
-    quiet: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    heard: list[str] = []
-    monkeypatch.setattr(
-        "tempergat.cli.ui.display.print_comparison",
-        lambda comparison, said: heard.extend(said),
-    )
-    plan = make_plan("demo", ["gat"], runs=1)
-    console = Console(file=io.StringIO())
-    display = TerminalDisplay([plan], console, quiet=quiet, as_json=False)
-    display.start(plan, ["The edge weight (w) is not used by gat."])
-    display.result(Mock())
-    assert len(heard) == (0 if quiet else 1)
 
 
 def test_progress_lines_have_scores_counts_and_time_left() -> None:

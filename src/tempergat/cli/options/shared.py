@@ -80,6 +80,12 @@ Baseline = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
+Verbose = Annotated[
+    bool,
+    typer.Option(
+        "--verbose", help="Print all notes below tables, which the report has too."
+    ),
+]
 
 
 def parse_runs(text: str) -> "int | Literal['paper']":

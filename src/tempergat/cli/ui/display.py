@@ -34,18 +34,24 @@ class TerminalDisplay(Lines):
         console: Where progress goes.
         quiet: Whether to show no progress.
         as_json: Whether tables are JSON, which is printed at the end.
+        verbose: Whether tables have all their notes.
     """
 
     def __init__(
-        self, plans: Sequence[Plan], console: Console, *, quiet: bool, as_json: bool
+        self,
+        plans: Sequence[Plan],
+        console: Console,
+        *,
+        quiet: bool,
+        as_json: bool,
+        verbose: bool = False,
     ) -> None:
         super().__init__(lambda line: None if quiet else console.print(line))
         self._plans = plans
         self._console = console
         self._as_json = as_json
-        self._quiet = quiet
+        self._verbose = verbose
         self._is_first = True
-        self._said: tuple[str, ...] = ()
         self._live: Live | None = None
         can_move_cursor = console.is_terminal and not console.is_dumb_terminal
         self._is_live = can_move_cursor and not quiet
@@ -53,9 +59,6 @@ class TerminalDisplay(Lines):
     def start(self, plan: Plan, lines: Sequence[str]) -> None:
         super().start(plan, lines)
         self._plan = plan
-        # The command has printed the notes when it had read the graphs.
-        notes = plan.first_graph.notes if plan.graphs else ()
-        self._said = (*notes, *(() if self._quiet else lines))
         self._progress = Progress(None, 0, 0)
         if self._is_live:
             self._live = Live(
@@ -86,7 +89,7 @@ class TerminalDisplay(Lines):
         if not self._is_first and not partial:
             echo("")
         self._is_first = False
-        print_comparison(comparison, said=self._said)
+        print_comparison(comparison, verbose=self._verbose)
 
     def stopped(
         self,
@@ -100,7 +103,7 @@ class TerminalDisplay(Lines):
             echo((Comparisons(tuple(done)) if several else done[0]).to_json())
         elif part is not None:
             # The answer may change with the rest of the runs.
-            print_comparison(part, with_answer=False)
+            print_comparison(part, with_answer=False, verbose=self._verbose)
         words = "Stopped before the first runs finished. To continue:"
         if done:
             total = sum(plan.total_runs for plan in self._plans)
@@ -160,18 +163,24 @@ class TerminalDisplay(Lines):
 
 
 def print_comparison(
-    comparison: Comparison, *, with_answer: bool = True, said: Sequence[str] = ()
+    comparison: Comparison, *, with_answer: bool = True, verbose: bool = False
 ) -> None:
-    """Print the table of one graph, and the files that were written.
+    """Print the table of one graph, the files that were written, and the answer.
 
     Args:
         comparison: The comparison.
-        with_answer: Whether its verdict is printed too.
-        said: Notes that a terminal shows already.
+        with_answer: Whether the answer is printed; it comes last.
+        verbose: Whether all notes of the table are printed.
     """
-    answer = comparison.verdict if with_answer else None
-    print_table(SafeConsole(), comparison.text_table, answer, said)
+    print_table(SafeConsole(), comparison.text_table, verbose=verbose)
+    _print_files(comparison)
+    if with_answer:
+        echo(comparison.verdict)
+
+
+def _print_files(comparison: Comparison) -> None:
     if not comparison.files:
+        echo(f"settings {comparison.recipe}, on {comparison.device}")
         return
     *written, _, picture, report = comparison.files
     recipes = [path for path in written if path.suffix == ".yaml"]
@@ -187,7 +196,10 @@ def print_comparison(
 
 
 def print_result(
-    result: Comparison | Comparisons | FinishedShard, *, as_json: bool
+    result: Comparison | Comparisons | FinishedShard,
+    *,
+    as_json: bool,
+    verbose: bool = False,
 ) -> None:
     """Print what the display has not shown: JSON, a summary of graphs, a shard."""
     if as_json:
@@ -196,8 +208,9 @@ def print_result(
         echo(str(result))
     elif isinstance(result, Comparisons):
         echo("")
-        print_table(SafeConsole(), result.summary, result.verdict)
+        print_table(SafeConsole(), result.summary, verbose=verbose)
         if result.files:
             *others, report = result.files
             echo(f"report   {report}")
             echo(f"summary  {', '.join(str(path) for path in others)}")
+        echo(result.verdict)

@@ -1,7 +1,7 @@
 """Tables on the terminal."""
 
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -44,27 +44,17 @@ class SafeConsole(Console):
 def print_table(
     console: Console,
     table: Table,
-    answer: str | None = None,
-    said: Collection[str] = (),
+    *,
+    verbose: bool = True,
 ) -> None:
-    """Print a table with its title and its notes.
-
-    Args:
-        console: Where to print.
-        table: The table.
-        answer: What it shows, in one sentence; printed directly below the rows.
-        said: Notes that stand above on the same screen, and are not printed again.
-    """
+    """Print a table with its title and its notes; the urgent ones unless verbose."""
     console.print(Text(printable(table.title), style="bold"))
     console.print(layout(table.columns, table.all_rows, console.width, table.marks))
     shown = _fitting(table.columns, table.all_rows, console.width)
     hidden = [name for at, name in enumerate(table.columns) if at not in shown]
-    if answer is not None:
-        console.print(Text(printable(answer)), soft_wrap=True)
     for note in table.notes_without(hidden):
-        if console.is_terminal and note in said:
-            continue
-        console.print(Text(printable(note), style="dim"))
+        if verbose or note in table.urgent:
+            console.print(Text(printable(note), style="dim"))
 
 
 def layout(

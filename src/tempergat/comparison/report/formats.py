@@ -70,6 +70,7 @@ class Table:
         footer: Rows below the others, which sorting leaves there.
         scores: Columns, from 0, whose highest cell is bold and whose second highest is
             underlined, as in the paper; equal cells share a mark.
+        urgent: Those of the notes that a terminal shows without being asked.
     """
 
     title: str
@@ -78,6 +79,7 @@ class Table:
     notes: tuple[str, ...] = ()
     footer: tuple[tuple[str, ...], ...] = ()
     scores: tuple[int, ...] = ()
+    urgent: tuple[str, ...] = ()
 
     @property
     def marks(self) -> dict[tuple[int, int], str]:

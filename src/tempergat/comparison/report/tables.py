@@ -130,12 +130,15 @@ def _with_texts(values: list[Any], text_of: Any) -> tuple[list[Any], list[str]]:
     return values, [text_of(value) for value in values]
 
 
-def result_table(result: DatasetResult, notes: Sequence[str] = ()) -> Table:
+def result_table(
+    result: DatasetResult, notes: Sequence[str] = (), urgent: Sequence[str] = ()
+) -> Table:
     """The table of scores, intervals, differences and verdicts.
 
     Args:
         result: The result of one dataset.
         notes: Sentences to put below the table, before those on failed runs.
+        urgent: Those of them that nobody may miss.
     """
     all_columns = result_columns(result)
     shown = {name: all_columns[name] for name in _SHOWN if name in all_columns}
@@ -157,6 +160,7 @@ def result_table(result: DatasetResult, notes: Sequence[str] = ()) -> Table:
         footer = ((LARGEST_CLASS, percent(largest.mean), *rest),)
     metric = METRIC_NAMES[result.metric]
     selected = _SELECTION_WORDS[result.selection].format(metric=metric)
+    on_failures = _notes_on_failures(result)
     return Table(
         f"{result.dataset}: test {metric} in percent, {selected}",
         tuple(headings.values()),
@@ -167,10 +171,11 @@ def result_table(result: DatasetResult, notes: Sequence[str] = ()) -> Table:
             *notes_on_methods(result.methods),
             *notes,
             *notes_on_one_class(result),
-            *_notes_on_failures(result),
+            *on_failures,
         ),
         footer=footer,
         scores=(list(headings).index("score"),),
+        urgent=(*urgent, *on_failures),
     )
 
 

@@ -25,6 +25,7 @@ from tempergat.comparison.report.formats import Table, as_latex, as_markdown, as
 from tempergat.comparison.report.records import as_json, as_rows
 from tempergat.comparison.report.sentences import verdict
 from tempergat.comparison.report.tables import result_table
+from tempergat.comparison.results.notes import notes_on_condition
 from tempergat.comparison.results.result import DatasetResult
 from tempergat.comparison.tune import (
     Choice,
@@ -271,7 +272,8 @@ class Comparison(Written):
     @property
     def text_table(self) -> Table:
         """The table as people read it."""
-        return result_table(self.result, self.notes)
+        urgent = notes_on_condition(self.condition)
+        return result_table(self.result, self.notes, urgent)
 
     @property
     def facts(self) -> dict[str, Any]:
