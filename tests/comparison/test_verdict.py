@@ -29,44 +29,51 @@ def compared(
     return dataset_result(runs, list(means), against, all_pairs=baseline is None)
 
 
+def members(found: DatasetResult) -> tuple[str, ...]:
+    assert found.best_set is not None
+    return found.best_set.members
+
+
 @pytest.mark.parametrize(
     ("means", "std", "sentences"),
     [
         (
             {"gcn": 80.0, "gat": 70.0, "gatv2": 74.0},
             0.003,
-            r"gcn is best on cora \(80\.00 ± .*\): every other method is worse\.",
+            r"gcn is best on cora \(80\.00 ± .*\); left out: gatv2 and gat\.",
         ),
         # Two methods without any relation have a tested answer.
         (
             {"gcn": 70.0, "gat": 74.0},
             0.003,
-            r"gat is best on cora \(74\.00 ± .*\): gcn is worse\.",
+            r"gat is best on cora \(74\.00 ± .*\); left out: gcn\.",
         ),
         (
             {"gcn": 93.1, "gat": 70.0, "gatv2": 93.0},
             0.01,
-            r"gcn scores highest on cora \(93\.10 ± .*\); its lead over gatv2 is "
-            r"within noise; gcn is the simpler\. gat is worse\.",
+            r"The best of 3 methods on cora is one of these 2 \(95 %\): gcn \(93\.10 ± "
+            r".*\) and gatv2; the simplest is gcn; left out: gat\.",
         ),
         (
             {"gcn": 70.0, "gat": 71.0, "gatv2": 80.0, "gated_v2": 80.1, "gated": 80.2},
             0.01,
-            r"gated \(80\.20 ± .*\), gated_v2 and gatv2 cannot be told apart on cora; "
-            r"the simplest is gatv2\. gat and gcn are worse\. gated beats gat by 9\.2 "
-            r"points \(p < 0\.001\)\.",
+            r"The best of 5 methods on cora is one of these 3 \(95 %\): gated \(80\.20 "
+            r"± .*\), gated_v2 and gatv2; the simplest is gatv2; left out: gat and "
+            r"gcn\. gated beats gat by 9\.2 points \(p < 0\.001\)\.",
         ),
         (
             dict.fromkeys(("gcn", "gat", "gatv2", "gated", "temp_only"), 80.0),
             0.01,
-            r"gcn \(80\.00 ± .*\), gat and 3 more cannot be told apart on cora; the "
-            r"simplest is gcn\. No variant beats its backbone\.",
+            r"The best of 5 methods on cora is one of these 5 \(95 %\): gcn \(80\.00 ± "
+            r".*\), gat, gatv2, gated and temp_only; the simplest is gcn\. No variant "
+            r"is shown to beat its backbone\.",
         ),
         (
             {"gat": 80.0, "gated": 70.0, "temp_only": 84.0, "temp_gated": 83.0},
             0.003,
-            r"temp_only is best on cora .*: every other method is worse\. temp_only "
-            r"and temp_gated beat gat, by up to 4\.0 points; gated is worse than gat\.",
+            r"temp_only is best on cora .*; left out: temp_gated, gat and gated\. "
+            r"temp_only and temp_gated beat gat, by up to 4\.0 points; gated is worse "
+            r"than gat\.",
         ),
     ],
 )
@@ -84,7 +91,7 @@ def test_a_baseline_that_was_asked_for_takes_the_place_of_the_first_question() -
         "On cora gated beats gat by 4.0 points (p < 0.001); gcn is worse than gat; "
         "gated scores highest (74.00 ± "
     )
-    assert (found.pairs, found.best_set, found.simplest) == ((), (), None)
+    assert (found.pairs, found.best_set, found.simplest) == ((), None, None)
     same = compared({"gat": 70.0, "gcn": 70.1}, 0.01, baseline="gat")
     assert "On cora no method is shown to differ from gat; gcn" in verdict(same)
 
@@ -97,26 +104,27 @@ def test_where_no_method_beats_guessing_that_comes_first() -> None:
         ]
         return verdict(dataset_result(runs, list(means), {}, all_pairs=True))
 
-    at_chance = with_confusion({"gcn": 54.0, "gat": 55.2}, SEEDS)
-    assert at_chance.startswith("No method beats guessing (55.00). gat is best")
+    at_chance = with_confusion({"gcn": 54.0, "gat": 55.5}, SEEDS)
+    assert at_chance.startswith("No method is shown to beat guessing (55.00). ")
+    below = with_confusion({"gcn": 52.0, "gat": 51.0}, SEEDS)
+    assert below.startswith("No method beats guessing (55.00) by a point or more. ")
     assert "guessing" not in with_confusion({"gcn": 54.0, "gat": 58.0}, SEEDS)
-    # Two runs cannot show what anyone can see.
-    few = with_confusion({"gcn": 56.0, "gat": 56.5}, range(2))
-    assert few.startswith("No method is shown to beat guessing (55.00).")
 
 
 def test_where_no_method_beats_mlp_the_edges_do_not_help() -> None:
-    useless = "No method beats mlp: the edges do not help here"
-    means = {"mlp": 80.0, "gcn": 71.0, "gat": 80.1}
+    useless = "No method beats mlp by a point or more: the edges do not help here"
+    means = {"mlp": 80.0, "gcn": 71.0, "gat": 79.0}
     assert f". {useless}." in verdict(compared(means, 0.01))
     assert "mlp is best on cora" in verdict(compared(means | {"gat": 70.0}))
+    near = verdict(compared(means | {"gat": 80.1}, 0.01))
+    assert ". No method is shown to beat mlp." in near
     assert "mlp:" not in verdict(compared(means | {"gcn": 84.0}))
 
 
 def test_the_simplest_is_not_named_where_parameters_were_not_counted() -> None:
     runs = study("cora", {"gcn": 80.0, "gat": 80.1}, SEEDS)
     found = dataset_result(runs, ["gcn", "gat"], {}, all_pairs=True)
-    assert (found.best_set, found.simplest) == (("gat", "gcn"), None)
+    assert (members(found), found.simplest) == (("gat", "gcn"), None)
     assert "which is simplest is not known" in verdict(found)
 
 
@@ -126,7 +134,7 @@ def test_one_run_supports_no_verdict() -> None:
     assert verdict(found) == (
         "Too few runs to compare methods on cora; gcn scores highest (90.00)."
     )
-    assert found.best_set == ()
+    assert found.best_set is None
     against_one = dataset_result(runs, ["gat", "gcn"], "gat")
     assert verdict(against_one) == verdict(found)
 
@@ -149,7 +157,7 @@ def test_a_method_that_never_finished_is_not_called_worse() -> None:
     runs = study("cora", {"gcn": 80.0, "gat": 70.0}, SEEDS, 0.003)
     runs += [failed_run("gatv2", seed) for seed in SEEDS]
     found = dataset_result(runs, ["gcn", "gat", "gatv2"], {}, all_pairs=True)
-    assert found.best_set == ("gcn",)
+    assert members(found) == ("gcn",)
     assert "gatv2" not in verdict(found)
 
 
@@ -163,11 +171,11 @@ def test_a_lucky_run_is_not_the_highest_and_makes_nothing_untestable() -> None:
     methods = ["gcn", "gat", "gatv2", "mlp", "Bad"]
     found = dataset_result(runs, methods, {}, all_pairs=True)
     assert found.best is not None
-    assert (found.best.method, found.best_set) == ("gat", ("gat", "gcn"))
+    assert (found.best.method, members(found)) == ("gat", ("gat", "gcn"))
     assert re.fullmatch(
-        r"gat scores highest on cora \(80\.10 ± .*\); its lead over gcn is within "
-        r"noise; gcn is the simpler\. gatv2 is worse\. mlp and Bad have too few runs "
-        r"to be compared\.",
+        r"The best of 3 methods on cora is one of these 2 \(95 %\): gat \(80\.10 ± .*\)"
+        r" and gcn; the simplest is gcn; left out: gatv2\. mlp and Bad have too few "
+        r"runs to be compared\.",
         verdict(found),
     )
     last = [row[-1] for row in result_table(found).rows]

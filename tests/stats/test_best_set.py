@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from tempergat.stats import any_beats, compare_all, compare_pairs, holm, summarise
+from tempergat.stats import claim_beats, compare_all, compare_pairs, holm, summarise
 
 Scores = dict[str, dict[int, float | None]]
 
@@ -105,10 +105,13 @@ def test_overlapping_splits_without_a_difference_are_seldom_called_different() -
 def test_one_sided_tests_say_whether_any_method_beats_a_baseline() -> None:
     draw = np.random.default_rng(4)
     noise = draw.normal(0.0, 1.0, (10, 4))
-    equal = scores_of(80.0 + noise)
-    assert any_beats(equal, "m0") is False
-    better = scores_of(80.0 + noise + np.array([0.0, 0.0, 3.0, 0.0]))
-    assert any_beats(better, "m0") is True
+
+    def word(columns: np.ndarray) -> str:
+        return claim_beats(scores_of(columns), "m0").word
+
+    assert word(80.0 + noise) == "not shown"
+    assert word(80.0 + noise + np.array([0.0, 0.0, 3.0, 0.0])) == "shown"
     # That the baseline is better than others is no such evidence.
-    assert any_beats(scores_of(80.0 + noise + np.array([9.0, 0, 0, 0])), "m0") is False
-    assert any_beats({"gat": {0: 80.0}, "gcn": {0: 70.0}}, "gcn") is None
+    assert word(80.0 + noise + np.array([9.0, 0, 0, 0])) == "at most a point"
+    few = claim_beats({"gat": {0: 80.0}, "gcn": {0: 70.0}}, "gcn")
+    assert (few.word, few.reason) == ("not shown", "too few pairs")

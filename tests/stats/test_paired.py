@@ -123,8 +123,8 @@ def test_comparisons_agree_with_scipy() -> None:
 
 
 def test_a_method_that_loses_is_called_worse() -> None:
-    base = np.random.default_rng(0).normal(80, 1, 20)
-    found = compared(by_seed(base.tolist()), by_seed((base - 1).tolist()))
+    base, loss = np.random.default_rng(0).normal([[80], [1]], 1, (2, 20))
+    found = compared(by_seed(base.tolist()), by_seed((base - loss).tolist()))
     assert found.verdict == "worse"
 
 
@@ -171,17 +171,23 @@ def test_equal_scores_are_within_noise() -> None:
     assert found.verdict == "within noise"
 
 
-@pytest.mark.parametrize(
-    ("pairs", "p", "verdict"),
-    [(2, 0.5, "within noise"), (5, 0.0625, "within noise"), (6, 0.03125, "better")],
-)
-def test_the_same_gain_in_every_pair_is_judged_by_how_many_there_are(
-    pairs: int, p: float, verdict: str
-) -> None:
-    gat = by_seed([70.0 + seed for seed in range(pairs)])
-    gated = by_seed([72.5 + seed for seed in range(pairs)])
+def test_the_same_gain_in_every_pair_is_no_spread_without_a_step() -> None:
+    gat = by_seed([70.0 + seed for seed in range(5)])
+    gated = by_seed([80.0 + seed for seed in range(5)])
     found = compared(gat, gated)
-    assert (found.t_p, found.wilcoxon_p) == pytest.approx((p, p))
+    assert (found.t_p, found.low, found.verdict) == (None, None, "no spread")
+    assert found.wilcoxon_p == pytest.approx(0.0625)
+
+
+@pytest.mark.parametrize(("ratio", "verdict"), [(0.0, "better"), (2.0, "within noise")])
+def test_the_same_gain_in_every_pair_is_tested_by_what_one_node_changes(
+    ratio: float, verdict: str
+) -> None:
+    gat, gated = by_seed([70.0] * 5), by_seed([80.0] * 5)
+    # One of 25 test nodes is 4 points.
+    (found,) = compare_pairs({"gat": gat, "gated": gated}, {"gated": "gat"}, ratio, 4.0)
+    t = 10.0 / (4.0 * math.sqrt(1 / 5 + ratio))
+    assert found.t_p == pytest.approx(2 * scipy_stats.t.sf(t, 4))
     assert (found.effect_size, found.verdict) == (None, verdict)
 
 

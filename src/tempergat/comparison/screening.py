@@ -23,12 +23,14 @@ from tempergat.comparison.sweeps.state import OnProgress
 from tempergat.comparison.sweeps.sweep import sweep
 from tempergat.data import Dataset
 from tempergat.stats import (
+    BestSet,
+    Claim,
     PairedComparison,
     Summary,
-    any_beats,
     best_set,
+    claim_beats,
     compare_all,
-    ranked,
+    shared_pairs,
     summarise,
 )
 from tempergat.training import Recipe, Run, refuse_typed, settings_on
@@ -63,8 +65,8 @@ class Screening:
     Attributes:
         best: The method with the highest mean, whether or not a test shows that it
             leads; one with two runs or more, where two methods have so many.
-        best_set: That method and those tested and not shown to be worse; empty where
-            no two methods have two runs.
+        best_set: The methods that could be the best; None where no two methods have
+            two runs.
         simplest: The method of the best set with the fewest parameters; None where
             that is not known.
         beats_mlp: Whether some method is shown to be better than `mlp`; None where
@@ -78,9 +80,9 @@ class Screening:
     """
 
     best: str
-    best_set: tuple[str, ...]
+    best_set: BestSet | None
     simplest: str | None
-    beats_mlp: bool | None
+    beats_mlp: Claim | None
     screened: tuple[Screened, ...]
     failed: tuple[str, ...]
     standard_error: float
@@ -177,48 +179,57 @@ def screening_of(
     means = {method: float(np.mean(s)) for method, s in finished.items() if s}
     if not means:
         raise UserError("no run of the screening finished; use a lower learning rate")
-    in_order = ranked(scores, means)
+    used = shared_pairs(scores)
+    rest = sorted((m for m in means if m not in used), key=lambda m: -means[m])
+    in_order = {**used, **{m: {} if used else scores[m] for m in rest}}
     best = next(iter(in_order))
-    pairs = compare_all(in_order)
+    step = 100.0 / validation_nodes
+    pairs = compare_all(in_order, step=step)
     against_best = {c.method: c for c in pairs if c.baseline == best}
     highest_share = _highest_share(scores, list(in_order))
     screened = tuple(
         Screened(
             method,
-            summarise(finished[method], len(scores[method]) - len(finished[method])),
+            summarise(
+                [s for s in (used or scores)[method].values() if s is not None]
+                if method in (used or scores)
+                else finished[method],
+                len(scores[method]) - len(finished[method]),
+            ),
             against_best.get(method),
             highest_share[method],
         )
         for method in in_order
     )
-    beats_mlp = any_beats(in_order, "mlp") if "mlp" in in_order else None
-    tied = best_set(pairs)
-    simplest = simplest_of({method: (parameters or {}).get(method) for method in tied})
+    beats_mlp = claim_beats(used, "mlp", step=step) if "mlp" in used else None
+    found = best_set(scores, step=step)
+    members = () if found is None else found.members
+    simplest = simplest_of({m: (parameters or {}).get(m) for m in members})
     return Screening(
         best=best,
-        best_set=tied,
+        best_set=found,
         simplest=simplest,
         beats_mlp=beats_mlp,
         screened=screened,
         failed=tuple(method for method in scores if method not in means),
         standard_error=_standard_error(means[best], validation_nodes),
-        sentence=_sentence(screened, pairs, simplest, beats_mlp),
+        sentence=_sentence(screened, found, simplest, beats_mlp),
     )
 
 
 def _sentence(
     screened: Sequence[Screened],
-    pairs: Sequence[PairedComparison],
+    found: BestSet | None,
     simplest: str | None,
-    beats_mlp: bool | None,
+    beats_mlp: Claim | None,
 ) -> str:
     best = screened[0]
-    if not pairs:
+    if len(screened) == 1:
         return f"Only {best.method} finished a run; there is nothing to compare."
     score = f"({mean_and_std(best.summary.mean, best.summary.std)})"
-    first = best_in_words(pairs, score, simplest, "on these validation nodes")
-    edges = ": the edges do not help here"
-    second = denial(beats_mlp, best.summary.runs, "mlp", edges)
+    where = "on these validation nodes"
+    first = best_in_words(found, best.method, score, simplest, where)
+    second = denial(beats_mlp, "mlp", ": the edges do not help here")
     return f"{'. '.join([first, *second])}."
 
 

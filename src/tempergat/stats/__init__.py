@@ -5,6 +5,14 @@ from typing import TYPE_CHECKING
 from tempergat.base import lazy_names
 
 if TYPE_CHECKING:
+    from .best import BestSet as BestSet
+    from .best import Claim as Claim
+    from .best import best_set as best_set
+    from .best import claim_beats as claim_beats
+    from .best import claim_of as claim_of
+    from .best import pairs_for_fewer as pairs_for_fewer
+    from .best import shared_pairs as shared_pairs
+    from .best import size_with as size_with
     from .hypothesis_tests import ALPHA as ALPHA
     from .hypothesis_tests import CONFIDENCE as CONFIDENCE
     from .hypothesis_tests import Welch as Welch
@@ -18,12 +26,9 @@ if TYPE_CHECKING:
     from .paired import PairScores as PairScores
     from .paired import Summary as Summary
     from .paired import Verdict as Verdict
-    from .paired import any_beats as any_beats
-    from .paired import best_set as best_set
     from .paired import compare_all as compare_all
     from .paired import compare_pairs as compare_pairs
     from .paired import compare_to_baseline as compare_to_baseline
-    from .paired import ranked as ranked
     from .paired import summarise as summarise
     from .ranks import RankTable as RankTable
     from .ranks import average_ranks as average_ranks

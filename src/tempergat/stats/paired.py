@@ -2,7 +2,8 @@
 
 Results have the unit of the scores. Two methods are compared over pairs: runs with the
 same seed, or means over the same split. The verdict is that of the paired t-test after
-Holm's correction. Wilcoxon's test is reported next to it.
+Holm's correction. Wilcoxon's test is reported next to it. Where every pair has the same
+difference, the t-test takes what one test node changes in a score as the deviation.
 
 Scores on splits that share training nodes are not independent. For these,
 `test_to_train` is the number of test nodes per training node, r, and the variance of a
@@ -18,11 +19,10 @@ from typing import Literal
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from tempergat.stats.hypothesis_tests import ALPHA, CONFIDENCE, holm, wilcoxon_p
 
-Verdict = Literal["better", "worse", "within noise", "too few runs"]
+Verdict = Literal["better", "worse", "within noise", "no spread", "too few runs"]
 
 # By seed or by split; None for a failed run.
 PairScores = Mapping[int, float | None]
@@ -39,6 +39,8 @@ class Summary:
         high: Upper end of it.
         runs: Number of finished runs; the numbers above describe these.
         failed: Number of runs that ended without a score.
+        values: Number of values that the interval is over: splits where there are
+            several, otherwise runs.
     """
 
     mean: float | None
@@ -47,6 +49,7 @@ class Summary:
     high: float | None
     runs: int
     failed: int
+    values: int
 
 
 @dataclass(frozen=True)
@@ -55,10 +58,13 @@ class PairedComparison:
 
     Attributes:
         difference: Mean of method minus baseline over the pairs.
-        low: Lower end of the difference's 95 % t-interval.
+        std: Standard deviation of the differences with ddof 1.
+        standard_error: Standard error of `difference`, with which the tests are made.
+        low: Lower end of the difference's 95 % t-interval; None where every pair has
+            the same difference and it is not known what a test node changes.
         high: Upper end of it.
-        t_p: Two-sided p of the paired t-test; Wilcoxon's p where every pair has the
-            same difference.
+        t_p: Two-sided p of the paired t-test; None where `low` is None, but 1 where all
+            differences are 0.
         t_p_holm: `t_p` after Holm's correction over all comparisons made together.
         plain_p_holm: The same without the correction for shared training nodes.
         wilcoxon_p: Two-sided p of Wilcoxon's signed-rank test, which is not corrected
@@ -74,6 +80,8 @@ class PairedComparison:
     method: str
     baseline: str
     difference: float | None
+    std: float | None
+    standard_error: float | None
     low: float | None
     high: float | None
     t_p: float | None
@@ -107,20 +115,21 @@ def summarise(
         raise ValueError("a score is not finite: record that run as failed instead")
     count = len(values)
     if count == 0:
-        return Summary(None, None, None, None, 0, failed)
+        return Summary(None, None, None, None, 0, failed, 0)
     mean = float(values.mean())
     if count == 1:
-        return Summary(mean, None, None, None, 1, failed)
+        return Summary(mean, None, None, None, 1, failed, 1)
     std = float(values.std(ddof=1))
     quantile = float(scipy.special.stdtrit(count - 1, 0.5 + CONFIDENCE / 2))
     half = quantile * std * math.sqrt(1.0 / count + test_to_train)
-    return Summary(mean, std, mean - half, mean + half, count, failed)
+    return Summary(mean, std, mean - half, mean + half, count, failed, count)
 
 
 def compare_pairs(
     scores: Mapping[str, PairScores],
     against: Mapping[str, str] | Iterable[tuple[str, str]],
     test_to_train: float = 0.0,
+    step: float = 0.0,
 ) -> list[PairedComparison]:
     """Compares methods with their baselines; Holm's correction covers all of them.
 
@@ -130,10 +139,14 @@ def compare_pairs(
             a method and a baseline where one has several.
         test_to_train: Test nodes per training node, for scores on splits that share
             training nodes.
+        step: What one test node changes in a score, the least deviation that the
+            differences are taken to have; 0 where it is not known.
     """
     pairs = against.items() if isinstance(against, Mapping) else against
     uncorrected = [
-        _compare(method, scores[method], baseline, scores[baseline], test_to_train)
+        _compare(
+            method, scores[method], baseline, scores[baseline], test_to_train, step
+        )
         for method, baseline in pairs
     ]
     corrected = zip(
@@ -148,7 +161,7 @@ def compare_pairs(
             t_p_holm=t_p,
             plain_p_holm=plain_p,
             wilcoxon_p_holm=wilcoxon_p,
-            verdict=_verdict(comparison.difference, t_p),
+            verdict=_verdict(comparison, t_p),
         )
         for comparison, (t_p, plain_p, wilcoxon_p) in zip(
             uncorrected, corrected, strict=True
@@ -157,7 +170,7 @@ def compare_pairs(
 
 
 def compare_all(
-    scores: Mapping[str, PairScores], test_to_train: float = 0.0
+    scores: Mapping[str, PairScores], test_to_train: float = 0.0, step: float = 0.0
 ) -> list[PairedComparison]:
     """Compares every two methods; Holm's correction covers all pairs.
 
@@ -166,69 +179,21 @@ def compare_all(
             The first of two methods is the baseline.
         test_to_train: Test nodes per training node, for scores on splits that share
             training nodes.
+        step: As for `compare_pairs`.
     """
     pairs = ((method, other) for other, method in itertools.combinations(scores, 2))
-    return compare_pairs(scores, pairs, test_to_train)
-
-
-def ranked(
-    scores: Mapping[str, PairScores], means: Mapping[str, float]
-) -> dict[str, PairScores]:
-    """The scores of methods that have a mean, highest mean first.
-
-    Methods without two finished pairs with any other come last, whatever their mean:
-    no test says anything about them.
-    """
-    finished = {m: {k for k, s in scores[m].items() if s is not None} for m in means}
-
-    def place(method: str) -> tuple[bool, float]:
-        others = [pairs for other, pairs in finished.items() if other != method]
-        is_tested = any(len(finished[method] & pairs) > 1 for pairs in others)
-        return is_tested, means[method]
-
-    return {m: scores[m] for m in sorted(means, key=place, reverse=True)}
-
-
-def best_set(pairs: Sequence[PairedComparison]) -> tuple[str, ...]:
-    """The method of the highest mean and those tested and not shown to be worse.
-
-    Args:
-        pairs: What `compare_all` gives for scores in the order of `ranked`.
-
-    Returns:
-        The methods in that order; none of them where no test could be made.
-    """
-    if all(comparison.t_p is None for comparison in pairs):
-        return ()
-    best = pairs[0].baseline
-    against_best = [c for c in pairs if c.baseline == best and c.t_p is not None]
-    return (best, *(c.method for c in against_best if c.verdict != "worse"))
-
-
-def any_beats(
-    scores: Mapping[str, PairScores], baseline: str, test_to_train: float = 0.0
-) -> bool | None:
-    """Whether some other method is shown to be better than a baseline.
-
-    The tests are one-sided paired t-tests, Holm-corrected over the methods.
-
-    Returns:
-        None where no method has two pairs with the baseline.
-    """
-    one_sided = [
-        c.t_p / 2.0 if c.difference > 0.0 else 1.0 - c.t_p / 2.0
-        for c in compare_to_baseline(scores, baseline, test_to_train)
-        if c.t_p is not None and c.difference is not None
-    ]
-    return min(holm(one_sided)) < ALPHA if one_sided else None
+    return compare_pairs(scores, pairs, test_to_train, step)
 
 
 def compare_to_baseline(
-    scores: Mapping[str, PairScores], baseline: str, test_to_train: float = 0.0
+    scores: Mapping[str, PairScores],
+    baseline: str,
+    test_to_train: float = 0.0,
+    step: float = 0.0,
 ) -> list[PairedComparison]:
     """Compares every other method with one baseline."""
     others = {method: baseline for method in scores if method != baseline}
-    return compare_pairs(scores, others, test_to_train)
+    return compare_pairs(scores, others, test_to_train, step)
 
 
 def _compare(
@@ -237,6 +202,7 @@ def _compare(
     baseline: str,
     baseline_scores: PairScores,
     test_to_train: float,
+    step: float,
 ) -> PairedComparison:
     """The comparison with p-values that Holm's correction is yet to be applied to."""
     pairs = [
@@ -249,54 +215,45 @@ def _compare(
     # Accuracies are multiples of 1 / (number of test nodes). Rounding makes equal
     # differences tie in Wilcoxon's test, whatever their last bits.
     differences = np.round([ours - theirs for ours, theirs in pairs], 9)
-    summary = summarise(differences.tolist(), test_to_train=test_to_train)
-    wilcoxon_p, effect_size = _signed_ranks_and_effect(differences)
+    count, summary = len(pairs), summarise(differences.tolist())
+    mean, std = summary.mean, summary.std
+    is_zero = not differences.any()
+    error = low = high = t_p = plain_p = signed_p = effect_size = None
+    if mean is not None and std is not None:
+        signed_p = 1.0 if is_zero else wilcoxon_p(differences)
+        effect_size = mean / std if std > 0.0 else (0.0 if is_zero else None)
+        error = max(std, step) * math.sqrt(1.0 / count + test_to_train)
+        if error > 0.0 or is_zero:
+            quantile = float(scipy.special.stdtrit(count - 1, 0.5 + CONFIDENCE / 2))
+            low, high = mean - quantile * error, mean + quantile * error
+            t_p = _t_p(mean, error, count)
+            plain_p = _t_p(mean, max(std, step) * math.sqrt(1.0 / count), count)
     return PairedComparison(
         method=method,
         baseline=baseline,
-        difference=summary.mean,
-        low=summary.low,
-        high=summary.high,
-        t_p=_t_p(effect_size, len(pairs), test_to_train, wilcoxon_p),
+        difference=mean,
+        std=std,
+        standard_error=error,
+        low=low,
+        high=high,
+        t_p=t_p,
         t_p_holm=None,
-        plain_p_holm=_t_p(effect_size, len(pairs), 0.0, wilcoxon_p),
-        wilcoxon_p=wilcoxon_p,
+        plain_p_holm=plain_p,
+        wilcoxon_p=signed_p,
         wilcoxon_p_holm=None,
         effect_size=effect_size,
         correlation=_correlation(pairs),
-        pairs=len(pairs),
+        pairs=count,
         lost_pairs=lost_pairs,
         verdict="too few runs",
     )
 
 
-def _signed_ranks_and_effect(
-    differences: NDArray[np.float64],
-) -> tuple[float | None, float | None]:
-    """The p of Wilcoxon's test, and the effect size."""
-    if len(differences) < 2:
-        return None, None
-    if not differences.any():
-        return 1.0, 0.0
-    if np.ptp(differences) == 0.0:
-        return wilcoxon_p(differences), None
-    effect_size = float(differences.mean()) / float(differences.std(ddof=1))
-    return wilcoxon_p(differences), effect_size
-
-
-def _t_p(
-    effect_size: float | None,
-    count: int,
-    test_to_train: float,
-    signed_rank_p: float | None,
-) -> float | None:
+def _t_p(mean: float, error: float, count: int) -> float:
     """The two-sided p of the paired t-test."""
-    if effect_size is None:
-        # With few test nodes and few runs every pair may have the same difference.
-        # t is infinite then, and its p means nothing.
-        return signed_rank_p
-    t = effect_size / math.sqrt(1.0 / count + test_to_train)
-    return 2.0 * float(scipy.special.stdtr(count - 1, -abs(t)))
+    return (
+        2.0 * float(scipy.special.stdtr(count - 1, -abs(mean) / error)) if mean else 1.0
+    )
 
 
 def _correlation(pairs: Sequence[tuple[float, float]]) -> float | None:
@@ -308,9 +265,11 @@ def _correlation(pairs: Sequence[tuple[float, float]]) -> float | None:
     return float(np.corrcoef(first, second)[0, 1])
 
 
-def _verdict(difference: float | None, t_p_holm: float | None) -> Verdict:
-    if t_p_holm is None or difference is None:
+def _verdict(comparison: PairedComparison, t_p_holm: float | None) -> Verdict:
+    if comparison.std is None or comparison.difference is None:
         return "too few runs"
+    if t_p_holm is None:
+        return "no spread"
     if t_p_holm >= ALPHA:
         return "within noise"
-    return "better" if difference > 0 else "worse"
+    return "better" if comparison.difference > 0 else "worse"

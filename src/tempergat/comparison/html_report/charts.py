@@ -96,11 +96,11 @@ def _draw_strip(
         drawing.add("circle", words, **dot, class_=f"dot {colour}")
     mean = row.summary.mean or 0.0
     words = f"{row.method}: mean {percent(mean)}"
-    interval = shown_interval(row.summary, result.splits)
+    interval = shown_interval(row.summary)
     if interval is not None:
         low, high = (scale(end) for end in interval)
         drawing.line(low, y, high, y, f"interval {colour}")
-        words += f", 95 % interval {interval_text(row.summary, result.splits)}"
+        words += f", 95 % interval {interval_text(row.summary)}"
     drawing.mark(row.method, scale(mean), y, colour, words)
     drawing.text(scale.end + 12, y + 4, percent(mean), class_="value")
 

@@ -191,7 +191,7 @@ def _figures(comparison: "Comparison") -> list[_Figure]:
     methods, rows = result.methods, result.results
     if not any(row.scores for row in rows):
         return []
-    has_bars = any(shown_interval(row.summary, result.splits) for row in rows)
+    has_bars = any(shown_interval(row.summary) for row in rows)
     band = "Means over runs; bands are one standard deviation to each side."
     curves = partial(curves_chart, runs, methods, METRIC_NAMES[result.metric])
     costs = {c: _for_both_widths(partial(cost_chart, result, runs, c)) for c in COSTS}

@@ -56,7 +56,7 @@ def result_figure(result: DatasetResult, baseline: str | None = None) -> Figure:
         ]
         axes.set_yticks(range(len(labels)), labels=labels)
         axes.set_ylim(len(labels) - 0.5, -0.5)
-        has_bars = any(shown_interval(r.summary, result.splits) for r in rows)
+        has_bars = any(shown_interval(r.summary) for r in rows)
         bars = "; bar: 95 % interval of the mean" if has_bars else ""
         axes.set_xlabel(f"test {METRIC_NAMES[result.metric]} (%){bars}")
         name = shortened(result.dataset, _LONGEST_TITLE)
@@ -124,7 +124,7 @@ def _runs_in_words(result: DatasetResult) -> str:
 def _draw_mean(axes: Any, row: int, summary: Summary, splits: int, marker: str) -> None:
     if summary.mean is None:
         return
-    interval = shown_interval(summary, splits)
+    interval = shown_interval(summary)
     if interval is not None:
         axes.plot(interval, [row, row], color="black", linewidth=3)
     look = {"markersize": 6, "markerfacecolor": "white", "color": "black"}

@@ -10,7 +10,7 @@ from tempergat.comparison.results.result import (
     MethodResult,
 )
 from tempergat.nn import description_of
-from tempergat.stats import PairedComparison
+from tempergat.stats import Claim, PairedComparison
 from tempergat.training import LayerRecord, confusion_as_json
 
 _COMPARISON_COLUMNS = (
@@ -28,6 +28,7 @@ _COMPARISON_COLUMNS = (
     "lost_pairs",
     "verdict",
 )
+_CLAIMS = ("beats_guessing", "beats_mlp", "beats_backbone")
 # Lists and groups of values, which only the JSON has.
 _NESTED = (
     "comparison",
@@ -51,8 +52,7 @@ def as_json(result: DatasetResult) -> dict[str, Any]:
         "splits": result.splits,
         "test_to_train": result.test_to_train,
         "pairs": [_comparison(pair) for pair in result.pairs],
-        "beats_guessing": result.beats_guessing,
-        "beats_mlp": result.beats_mlp,
+        **{name: _claim(getattr(result, name)) for name in _CLAIMS},
         "results": [_record(r) for r in result.results],
         "largest_class": largest
         and {
@@ -115,10 +115,17 @@ def _record(result: MethodResult) -> dict[str, Any]:
 def _comparison(pair: PairedComparison) -> dict[str, Any]:
     """A comparison as plain values; Wilcoxon's p stays uncorrected."""
     values = asdict(pair)
-    del values["wilcoxon_p_holm"]
+    del values["wilcoxon_p_holm"], values["std"], values["standard_error"]
     values["difference_low"] = values.pop("low")
     values["difference_high"] = values.pop("high")
     return values
+
+
+def _claim(claim: Claim | None) -> dict[str, Any] | None:
+    if claim is None:
+        return None
+    best = claim.best and _comparison(claim.best)
+    return {**asdict(claim), "best": best}
 
 
 def _layers(record: LayerRecord) -> dict[str, list[float | None]]:

@@ -10,7 +10,7 @@ from tempergat.base import joined, listed
 from tempergat.comparison.report.formats import mean_and_std, p_value, percent
 from tempergat.comparison.results.result import DatasetResult, MethodResult
 from tempergat.nn import METHODS
-from tempergat.stats import PairedComparison, best_set
+from tempergat.stats import BestSet, Claim, PairedComparison
 
 # Beside the name of a method that predicts one class for every test node.
 ONE_CLASS_MARK = "†"
@@ -18,8 +18,6 @@ ONE_CLASS_MARK = "†"
 _MOST_NAMED = 4
 # It names up to so many methods that predict one class, and counts more.
 _MOST_OF_ONE_CLASS = 3
-# With fewer pairs a test may miss what anyone can see.
-_MIN_PAIRS_TO_DENY = 5
 
 
 def verdict(result: DatasetResult) -> str:
@@ -32,12 +30,10 @@ def verdict(result: DatasetResult) -> str:
         return f"No run finished on {result.dataset}."
     largest = result.largest_class
     guess = "" if largest is None else f" ({percent(largest.mean)})"
-    runs = best.summary.runs
-    pairs = runs if result.pairing == "seeds" else min(runs, result.splits)
     sentences = [
-        *denial(result.beats_guessing, pairs, f"guessing{guess}"),
+        *denial(result.beats_guessing, f"guessing{guess}"),
         _first_answer(result, best),
-        *denial(result.beats_mlp, pairs, "mlp", ": the edges do not help here"),
+        *denial(result.beats_mlp, "mlp", ": the edges do not help here"),
         *_on_backbones(result),
     ]
     return f"{'. '.join(sentences)}{one_class_clause(result)}."
@@ -47,7 +43,9 @@ def _first_answer(result: DatasetResult, best: MethodResult) -> str:
     where = f"on {result.dataset}"
     score = f"({mean_and_std(best.summary.mean, best.summary.std)})"
     if result.pairs:
-        return best_in_words(result.pairs, score, result.simplest, where)
+        return best_in_words(
+            result.best_set, best.method, score, result.simplest, where
+        )
     compared = list(result.against_baseline.values())
     if not compared or len([r for r in result.results if r.scores]) < 2:
         return (
@@ -75,9 +73,8 @@ def _on_backbones(result: DatasetResult) -> list[str]:
     words = _differences(variants)
     if any(c.verdict == "better" for c in variants):
         return [words]
-    fewest = min(c.pairs for c in variants)
-    (none,) = denial(False, fewest, "its backbone", who="variant")
-    return [f"{none}; {words}" if words else none]
+    none = denial(result.beats_backbone, "its backbone", who="variant")
+    return ["; ".join([*none, *([words] if words else [])])]
 
 
 def _differences(compared: Sequence[PairedComparison]) -> str:
@@ -109,63 +106,54 @@ def _beats(better: Sequence[PairedComparison]) -> str:
 
 
 def best_in_words(
-    pairs: Sequence[PairedComparison], score: str, simplest: str | None, where: str
+    found: BestSet | None, best: str, score: str, simplest: str | None, where: str
 ) -> str:
-    """The answer of the tests of all pairs, as sentences without the last full stop.
+    """Which methods could be the best, as sentences without the last full stop.
 
     Args:
-        pairs: What `compare_all` gives for scores in the order of `ranked`; two methods
-            or more.
+        found: They; None where too few runs can be compared.
+        best: The method of the highest mean.
         score: The highest mean.
         simplest: The method of the best set with the fewest parameters, if known.
         where: What the scores are on, as `on cora`.
     """
-    best, *equal = best_set(pairs) or (pairs[0].baseline,)
-    worse = [c.method for c in pairs if c.baseline == best and c.verdict == "worse"]
-    if all(comparison.t_p is None for comparison in pairs):
+    if found is None:
         return f"Too few runs to compare methods {where}; {best} scores highest {score}"
-    untested = [c.method for c in pairs if c.baseline == best and c.t_p is None]
-    last = ""
-    if untested:
-        have = "has" if len(untested) == 1 else "have"
-        last = f". {_named(untested)} {have} too few runs to be compared"
-    if not equal:
-        every = len(worse) > 1 and not untested
-        others = "every other method is" if every else _are(worse)
-        return f"{best} is best {where} {score}: {others} worse{last}"
-    known = "which is simplest is not known" if simplest is None else ""
-    if len(equal) == 1:
+    best, *others = found.members
+    if others:
+        count = len(found.members) + len(found.left_out)
+        known = "which is simplest is not known"
         words = (
-            f"{best} scores highest {where} {score}; its lead over {equal[0]} is "
-            f"within noise; {known or f'{simplest} is the simpler'}"
+            f"The best of {count} methods {where} is one of these {len(found.members)} "
+            f"(95 %): {joined([f'{best} {score}', *others])}; "
+            f"{known if simplest is None else f'the simplest is {simplest}'}"
         )
     else:
-        words = (
-            f"{_named([f'{best} {score}', *equal])} cannot be told apart {where}; "
-            f"{known or f'the simplest is {simplest}'}"
-        )
-    if worse:
-        words += f". {_are(worse)} worse"
-    return f"{words}{last}"
+        words = f"{best} is best {where} {score}"
+    if found.left_out:
+        words += f"; left out: {joined(list(found.left_out))}"
+    if found.untested:
+        have = "has" if len(found.untested) == 1 else "have"
+        words += f". {_named(found.untested)} {have} too few runs to be compared"
+    return words
 
 
 def denial(
-    beats: bool | None, pairs: int, what: str, meaning: str = "", who: str = "method"
+    claim: Claim | None, what: str, meaning: str = "", who: str = "method"
 ) -> list[str]:
     """That no method beats something, where no test shows that one does.
 
     Args:
-        beats: Whether a test shows that one does; None where none was made.
-        pairs: How many pairs the tests had.
+        claim: What the tests say; None where none was made.
         what: What would have to be beaten.
-        meaning: What follows from it, where there are pairs enough to say so.
+        meaning: What follows where every difference is shown to be below a point.
         who: Which kind of method would have to beat it.
     """
-    if beats is not False:
+    if claim is None or claim.word == "shown":
         return []
-    if pairs < _MIN_PAIRS_TO_DENY:
+    if claim.word == "not shown":
         return [f"No {who} is shown to beat {what}"]
-    return [f"No {who} beats {what}{meaning}"]
+    return [f"No {who} beats {what} by a point or more{meaning}"]
 
 
 def _are(methods: Sequence[str]) -> str:

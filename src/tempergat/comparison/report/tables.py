@@ -92,7 +92,7 @@ def result_columns(result: DatasetResult) -> dict[str, Column]:
         ),
         "95 % interval": (
             [summary.low for summary in summaries],
-            [interval_text(summary, result.splits) for summary in summaries],
+            [interval_text(summary) for summary in summaries],
         ),
         AGAINST_HIGHEST: (highest, highest),
         "difference": _with_texts(of_pairs("difference"), signed),
@@ -206,25 +206,24 @@ def _verdicts(
     ]
 
 
-def shown_interval(summary: Summary, splits: int = 1) -> tuple[float, float] | None:
-    """The interval of a mean score as tables and figures show it.
-
-    Args:
-        summary: Scores in percent.
-        splits: Number of splits; runs that share a split count as one value.
+def shown_interval(summary: Summary) -> tuple[float, float] | None:
+    """The interval of a mean score, in percent, as tables and figures show it.
 
     Returns:
         The ends within 0 and 100; None for fewer than five values.
     """
-    values = min(summary.runs, splits) if splits > 1 else summary.runs
-    if summary.low is None or summary.high is None or values < _MIN_VALUES_FOR_INTERVAL:
+    if (
+        summary.low is None
+        or summary.high is None
+        or summary.values < _MIN_VALUES_FOR_INTERVAL
+    ):
         return None
     return max(summary.low, _LOWEST_SCORE), min(summary.high, _HIGHEST_SCORE)
 
 
-def interval_text(summary: Summary, splits: int = 1) -> str:
+def interval_text(summary: Summary) -> str:
     """`78.10 to 80.33`; a dash where there are too few values."""
-    interval = shown_interval(summary, splits)
+    interval = shown_interval(summary)
     return "-" if interval is None else " to ".join(percent(end) for end in interval)
 
 
@@ -290,10 +289,7 @@ def _notes_on_statistics(result: DatasetResult, compared: bool) -> list[str]:
                 if has_both_questions(result)
                 else "Holm's correction covers all pairs of methods."
             )
-    if any(
-        r.scores and shown_interval(r.summary, result.splits) is None
-        for r in result.results
-    ):
+    if any(r.scores and shown_interval(r.summary) is None for r in result.results):
         of_what = "runs of a method" if result.splits == 1 else "splits"
         notes.append(
             f"A 95 % interval needs {_MIN_VALUES_FOR_INTERVAL} {of_what} or more."
@@ -315,7 +311,8 @@ def _notes_on_failures(result: DatasetResult) -> list[str]:
         if row.failures:
             shown = "; ".join(row.failures[:_FAILURES_SHOWN])
             more = len(row.failures) - _FAILURES_SHOWN
-            failed, runs = row.summary.failed, row.summary.runs + row.summary.failed
+            failed = row.summary.failed
+            runs = len(row.scores) + failed
             notes.append(
                 f"{row.method}: {failed} of {runs} runs failed and are not in its mean "
                 f"({shown}{f'; and {more} more' if more > 0 else ''})."

@@ -220,12 +220,13 @@ class Comparison(Written):
 
     @property
     def best_set(self) -> tuple[str, ...]:
-        """The method with the highest mean and those tested and not shown to be worse.
+        """The methods that could be the best (95 %), highest mean first.
 
-        By paired t-tests of all pairs of methods, Holm-corrected. Empty where too few
-        runs can be compared, and where all methods are compared with one baseline.
+        Empty where too few runs can be compared, and where all methods are compared
+        with one baseline.
         """
-        return self.result.best_set
+        found = self.result.best_set
+        return () if found is None else found.members
 
     @property
     def simplest(self) -> str | None:

@@ -1,6 +1,6 @@
 """The result of runs on one dataset: each method's scores, and their comparisons."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,12 +13,16 @@ from tempergat.comparison.results.result import (
     MethodResult,
 )
 from tempergat.comparison.storage.rows import Origin
+from tempergat.nn import METHODS
 from tempergat.stats import (
     PairedComparison,
-    any_beats,
+    best_set,
+    claim_beats,
+    claim_of,
     compare_all,
     compare_pairs,
-    ranked,
+    pairs_for_fewer,
+    shared_pairs,
     summarise,
 )
 from tempergat.training import LayerRecord, Run, confusion_rows, constant_score
@@ -74,19 +78,49 @@ def dataset_result(
         if method in by_method and baseline in by_method
     }
     ratio = test_to_train or 0.0
-    comparisons = {c.method: c for c in compare_pairs(pair_scores, compared, ratio)}
+    used = shared_pairs(pair_scores)
+    # Without shared pairs no test can be made; with them, none of other methods.
+    rest = [m for m in pair_scores if m not in used]
+    in_order = {**used, **{m: {} if used else pair_scores[m] for m in rest}}
+    keys = {k for s in used.values() for k, score in s.items() if score is not None}
+    counts = _test_nodes(runs)
+    # What one test node changes in a score.
+    step = 100.0 / min(map(sum, counts.values())) if counts else 0.0
+    comparisons = compare_pairs(in_order, compared, ratio, step)
+    by_name = {c.method: c for c in comparisons}
     results = tuple(
-        _method_result(method, of_method, selection, comparisons.get(method), ratio)
+        _method_result(
+            method,
+            of_method,
+            selection,
+            by_name.get(method),
+            ratio,
+            keys if method in used else None,
+            by_split=split_count > 1,
+        )
         for method, of_method in by_method.items()
     )
-    means = {r.method: r.summary.mean for r in results}
-    scored = {method: mean for method, mean in means.items() if mean is not None}
-    in_order = ranked(pair_scores, scored)
-    largest = _largest_class(runs, metric)
-    beats_guessing = None
-    if largest is not None:
-        with_guess = {**in_order, LARGEST_CLASS: largest.scores}
-        beats_guessing = any_beats(with_guess, LARGEST_CLASS, ratio)
+    largest = _largest_class(runs, counts, metric)
+    variants = [
+        c
+        for c in comparisons
+        if c.method in METHODS
+        and c.baseline == METHODS[c.method].backbone
+        and c.method in used
+        and c.baseline in used
+    ]
+    claims = (largest is not None) + ("mlp" in used) + bool(variants)
+    beats_guessing = beats_mlp = beats_backbone = None
+    if largest is not None and used:
+        with_guess = {**used, LARGEST_CLASS: largest.scores}
+        beats_guessing = claim_beats(
+            with_guess, LARGEST_CLASS, ratio, step, claims=claims
+        )
+    if "mlp" in used:
+        beats_mlp = claim_beats(used, "mlp", ratio, step, claims=claims)
+    if variants:
+        is_shown = any(c.verdict == "better" for c in variants)
+        beats_backbone = claim_of(variants, is_shown, ratio, claims=claims)
     return DatasetResult(
         dataset=runs[0].dataset if runs else "",
         metric=metric,
@@ -95,20 +129,30 @@ def dataset_result(
         splits=split_count,
         results=results,
         largest_class=largest,
-        pairs=tuple(compare_all(in_order, ratio)) if all_pairs else (),
+        pairs=tuple(compare_all(in_order, ratio, step)) if all_pairs else (),
+        best_set=best_set(pair_scores, ratio, step) if all_pairs else None,
+        fewer=pairs_for_fewer(used, ratio, step) if all_pairs else None,
+        compared_on=tuple(sorted(keys)),
         beats_guessing=beats_guessing,
-        beats_mlp=any_beats(in_order, "mlp", ratio) if "mlp" in in_order else None,
+        beats_mlp=beats_mlp,
+        beats_backbone=beats_backbone,
         test_to_train=test_to_train,
     )
 
 
-def _largest_class(runs: Sequence[Run], metric: str) -> LargestClass | None:
-    """The largest class and its scores; None where no run has a confusion matrix."""
-    counts = {
+def _test_nodes(runs: Sequence[Run]) -> dict[int, list[int]]:
+    """By split, the test nodes of each class, where a run has a confusion matrix."""
+    return {
         run.split: [sum(row) for row in run.confusion]
         for run in runs
         if run.confusion and any(map(any, run.confusion))
     }
+
+
+def _largest_class(
+    runs: Sequence[Run], counts: Mapping[int, Sequence[int]], metric: str
+) -> LargestClass | None:
+    """The largest class and its scores; None where no run has a confusion matrix."""
     if not counts or len({len(of_split) for of_split in counts.values()}) > 1:
         return None
     label = int(np.sum(list(counts.values()), axis=0).argmax())
@@ -186,24 +230,30 @@ def _method_result(
     selection: str,
     comparison: PairedComparison | None,
     test_to_train: float,
+    keys: Collection[int] | None,
+    *,
+    by_split: bool,
 ) -> MethodResult:
     finished = [run for run in runs if run.status == "done"]
     _require_one_shape(method, finished)
-    scores, by_split = (
-        {key: score for key, score in pairs.items() if score is not None}
-        for pairs in (
-            _pair_scores(finished, selection, by_split=False),
-            _pair_scores(finished, selection, by_split=True),
-        )
-    )
+    scores = {run.seed: 100.0 * run.scores[selection].test for run in finished}
+    used = [
+        run
+        for run in finished
+        if keys is None or (run.split if by_split else run.seed) in keys
+    ]
     failed = len(runs) - len(finished)
-    summary = summarise(list(scores.values()), failed)
-    # With several splits, the interval is over splits.
-    of_splits = summarise(list(by_split.values()), failed, test_to_train)
-    low, high = of_splits.low, of_splits.high
-    if summary.mean is not None and low is not None and high is not None:
-        half = (high - low) / 2
-        summary = replace(summary, low=summary.mean - half, high=summary.mean + half)
+    summary = summarise([scores[run.seed] for run in used], failed)
+    if by_split:
+        # The interval is over splits.
+        means = _pair_scores(used, selection, by_split=True).values()
+        of_splits = summarise(
+            [mean for mean in means if mean is not None], failed, test_to_train
+        )
+        low, high, mean = of_splits.low, of_splits.high, summary.mean
+        if mean is not None and low is not None and high is not None:
+            low, high = mean - (high - low) / 2, mean + (high - low) / 2
+        summary = replace(summary, low=low, high=high, values=of_splits.values)
     parameters = [run.parameter_count for run in runs]
     known = [count for count in parameters if count is not None]
     confusions = [run.confusion for run in finished if run.confusion]

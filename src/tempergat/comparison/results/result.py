@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tempergat.stats import PairedComparison, Summary, best_set
+from tempergat.stats import BestSet, Claim, PairedComparison, Summary
 from tempergat.training import LayerRecord
 
 METRIC_NAMES = {
@@ -23,7 +23,9 @@ class MethodResult:
     """One method's runs on one dataset.
 
     Attributes:
-        summary: Mean, deviation and interval of the finished runs' scores.
+        summary: Mean, deviation and interval of the scores that are compared: those on
+            the pairs that all tested methods finished, or all finished runs of a method
+            that could not be tested.
         scores: The finished runs' scores by seed.
         comparison: The method against its baseline; None where it has none.
         selected: Learned values at the selected epoch, averaged over finished runs.
@@ -82,9 +84,15 @@ class DatasetResult:
             where no run has a confusion matrix.
         pairs: Tests of all pairs of methods, the higher mean of a pair as baseline,
             those with too few runs last; none where these were not made.
+        best_set: The methods that could be the best; None where that was not tested.
+        fewer: A number of pairs that would make this set smaller, and about how many
+            methods it would have; None where no sensible number would.
+        compared_on: The seeds, or splits, that means and tests are over: those that all
+            tested methods finished.
         beats_guessing: Whether some method is shown to be better than the largest
             class; None where that was not tested.
         beats_mlp: The same for `mlp`.
+        beats_backbone: Whether some variant is shown to be better than its backbone.
         test_to_train: Test nodes per training node, for which tests over splits that
             share training nodes are corrected; 0 where they share none, None where it
             is not known.
@@ -98,8 +106,12 @@ class DatasetResult:
     results: tuple[MethodResult, ...]
     largest_class: LargestClass | None = None
     pairs: tuple[PairedComparison, ...] = ()
-    beats_guessing: bool | None = None
-    beats_mlp: bool | None = None
+    best_set: BestSet | None = None
+    fewer: tuple[int, float] | None = None
+    compared_on: tuple[int, ...] = ()
+    beats_guessing: Claim | None = None
+    beats_mlp: Claim | None = None
+    beats_backbone: Claim | None = None
     test_to_train: float | None = 0.0
 
     def __getitem__(self, method: str) -> MethodResult:
@@ -125,25 +137,18 @@ class DatasetResult:
     def best(self) -> MethodResult | None:
         """The method with the highest mean; None where no run finished.
 
-        Where all pairs were tested, methods with too few runs for a test are left out.
+        Methods that could not be tested are left out, unless none could.
         """
-        if self.pairs:
-            return self[self.pairs[0].baseline]
         scored = [r for r in self.results if r.summary.mean is not None]
+        if self.best_set is not None:
+            return self[self.best_set.members[0]]
         return max(scored, key=lambda r: r.summary.mean or 0.0, default=None)
-
-    @property
-    def best_set(self) -> tuple[str, ...]:
-        """The method of the highest mean and those tested and not shown to be worse.
-
-        Empty where that was not tested.
-        """
-        return best_set(self.pairs)
 
     @property
     def simplest(self) -> str | None:
         """The method of the best set with the fewest parameters; None if unknown."""
-        return simplest_of({m: self[m].parameter_count for m in self.best_set})
+        members = () if self.best_set is None else self.best_set.members
+        return simplest_of({m: self[m].parameter_count for m in members})
 
 
 def simplest_of(parameter_counts: Mapping[str, float | None]) -> str | None:
