@@ -101,9 +101,9 @@ def shared_pairs(scores: Mapping[str, PairScores]) -> dict[str, PairScores]:
                 m: {k: s if k in shared else None for k, s in scores[m].items()}
                 for m in finished
             }
+            used = [[s for s in kept[m].values() if s is not None] for m in kept]
             means = {
-                m: round(np.mean([scores[m][k] for k in sorted(shared)]), 9)
-                for m in kept
+                m: round(float(np.mean(s)), 9) for m, s in zip(kept, used, strict=True)
             }
             order = sorted(kept, key=means.__getitem__, reverse=True)
             return {m: kept[m] for m in order}
