@@ -10,7 +10,7 @@ from tempergat.ops.attention import (
     gat,
     gatv2,
 )
-from tempergat.ops.cache import tensor_cache
+from tempergat.ops.cache import tensor_cache, version_of
 from tempergat.ops.calls import Input, repeat_edges
 from tempergat.ops.cpu.edges import group_by_target
 from tempergat.ops.cpu.sampler import CpuSampler, make_layer_graph
@@ -101,5 +101,6 @@ __all__ = [
     "temperature_of",
     "tensor_cache",
     "transform_level",
+    "version_of",
     "weighted_sum",
 ]

@@ -82,9 +82,9 @@ class TensorCache:
             with ordinary_tensors(tensor):
                 return build()
         # Before building: an edit in the meantime must be noticed.
-        version = _version_of(tensor)
+        version = version_of(tensor)
         if data is not None:
-            version += _version_of(data)
+            version += version_of(data)
         value = self._find(tensor, version, key)
         if value is None:
             with ordinary_tensors(tensor):
@@ -94,7 +94,7 @@ class TensorCache:
 
     def find(self, tensor: Tensor, key: Hashable) -> Any:
         """The value for the tensor and key, or None."""
-        return self._find(tensor, _version_of(tensor), key)
+        return self._find(tensor, version_of(tensor), key)
 
     def _find(self, tensor: Tensor, version: tuple[int, ...], key: Hashable) -> Any:
         with self._lock:
@@ -109,7 +109,7 @@ class TensorCache:
 
     def keep(self, tensor: Tensor, key: Hashable, value: Any) -> None:
         """Stores a value until the tensor is changed or freed."""
-        self._store(tensor, _version_of(tensor), key, value)
+        self._store(tensor, version_of(tensor), key, value)
 
     def _store(
         self, tensor: Tensor, version: tuple[int, ...], key: Hashable, value: Any
@@ -160,11 +160,14 @@ class TensorCache:
         return len(self._entries)
 
 
-def _version_of(tensor: Tensor) -> tuple[int, ...]:
-    """Numbers that change when the tensor is edited or its data is replaced."""
+def version_of(tensor: Tensor) -> tuple[int, ...]:
+    """Numbers that change when the tensor is edited or its data is replaced.
+
+    On the CPU a checksum is among them, for edits that torch does not count.
+    """
     if tensor.layout != torch.strided:
         with ordinary_tensors(tensor):
-            parts = [_version_of(part) for part in sparse_parts(tensor)]
+            parts = [version_of(part) for part in sparse_parts(tensor)]
         return (edit_count(tensor), *tensor.shape, *itertools.chain(*parts))
     address = tensor.data_ptr()
     facts = (edit_count(tensor), address, *tensor.shape)

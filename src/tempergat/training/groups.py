@@ -120,7 +120,9 @@ def check_user_module(
     graph = WholeGraph(dataset, config, task)
     shape = (in_channels_of(dataset, config), task.num_classes)
     module = build_user_module(build, config.method, *shape, seed=0)
-    ModuleRuns(task, config, [0], [module], graph.example)
+    runs = ModuleRuns(task, config, [0], [module], graph.example)
+    if config.training == "full":
+        runs.try_in_training(graph.batch)
 
 
 def train_group(

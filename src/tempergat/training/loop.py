@@ -132,6 +132,7 @@ class Loop:
             self.epochs_done += 1
             if on_epoch is not None:
                 on_epoch(self.epochs_done)
+        self.runs.refuse_hidden_changes()
         if self.epochs_done == self.config.epochs:
             # A CUDA graph keeps the memory of an epoch for as long as it exists.
             self._advance = None

@@ -114,6 +114,26 @@ def test_a_mistake_inside_a_task_is_one_line(cluster: RayCluster) -> None:
 
 @needs_ray
 @pytest.mark.slow
+def test_a_module_that_works_in_place_trains_on_a_cluster_as_here(
+    cluster: RayCluster,
+) -> None:
+    class Drops(Rows):
+        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+            nn.functional.dropout(x, 0.5, self.training, inplace=True)
+            return super().forward(x, edge_index)
+
+    options = {"settings": {"epochs": 4}, "device": "cpu", "progress": False}
+    # The arrays of a cluster must not be written to at all.
+    with pytest.warns(UserWarning, match="module of Drops works in place on x: it"):
+        there, here = (
+            tempergat.compare(graph(), [Drops, "mlp"], 2, **options, ray=address)
+            for address in (cluster.address, None)
+        )
+    assert timeless(there.runs) == timeless(here.runs)
+
+
+@needs_ray
+@pytest.mark.slow
 def test_a_node_killed_in_the_middle_changes_nothing(
     cluster: RayCluster, tmp_path: Path
 ) -> None:

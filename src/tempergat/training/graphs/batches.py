@@ -31,6 +31,7 @@ class Batch:
         edge_inputs: Edge features and weights by the name of their argument.
         rows: The rows of these nodes in a model's output; None for the first ones.
         x_by_run: Whether every run has features of its own: [runs, nodes, channels].
+        x_is_fresh: Whether the features were made for this batch alone.
         share: What the mean loss of these nodes counts in the loss of all processes;
             None where there is one process.
         share_of_rows: Likewise, what the mean gate counts.
@@ -43,6 +44,7 @@ class Batch:
     edge_inputs: dict[str, Tensor] = field(default_factory=dict)
     rows: Tensor | None = None
     x_by_run: bool = False
+    x_is_fresh: bool = False
     share: Tensor | float | None = None
     share_of_rows: float = 1.0
 

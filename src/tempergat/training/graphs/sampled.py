@@ -101,7 +101,7 @@ class SampledGraph:
         if graph.source.device != device:
             graph = graph.to(device, non_blocking=True)
         labels = labels[seeds.to(labels.device)]
-        return Batch(x, graph, labels, edge_index, edge_inputs)
+        return Batch(x, graph, labels, edge_index, edge_inputs, x_is_fresh=True)
 
     def first_inputs(self, model: TypedNodeClassifier) -> NodeFeatures | Tensor:
         """What the first layer gets for all nodes; typed, in the shared space."""

@@ -70,6 +70,7 @@ class LargeGraph:
             torch.empty(0, dtype=torch.int64),
             edge_index.long().to(device),
             {name: value.to(device) for name, value in edge_inputs.items()},
+            x_is_fresh=True,
         )
 
     def logits(self, runs: ModuleRuns) -> list[Tensor]:

@@ -9,14 +9,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from tempergat.base import UserError
+from tempergat.base import UserError, is_out_of_memory
 from tempergat.nn import TypedNodeClassifier
 from tempergat.ops import fold_in
 from tempergat.training.graphs.batches import Batch, BatchOfRuns
 from tempergat.training.optimizer import clip_gradients
 from tempergat.training.runs.models import State, load_tensors, seeded, tensors_of
+from tempergat.training.runs.own_tensors import OwnTensors
 from tempergat.training.runs.stacked import Runs
-from tempergat.training.runs.user_modules import call_user_module, explain_errors
+from tempergat.training.runs.user_modules import explain_errors
 from tempergat.training.settings.config import RunConfig
 from tempergat.training.tasks import NodeClasses
 
@@ -56,6 +57,7 @@ class ModuleRuns(Runs):
     ) -> None:
         super().__init__(task, config, seeds, modules[0])
         self.modules: list[Any] = [module.to(task.device) for module in modules]
+        self._own = OwnTensors(config.method)
         self._seed_tensors = [torch.tensor(seed, device=task.device) for seed in seeds]
         if example is not None:
             with torch.no_grad():
@@ -121,6 +123,19 @@ class ModuleRuns(Runs):
                 logits.append(self._call(run, one))
         return logits
 
+    def try_in_training(self, batch: Batch) -> None:
+        """Calls a user's module once as in training, where there is memory for it."""
+        self.model.train()
+        try:
+            with self._user_code(0, 0):
+                self._call(0, batch)
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+
+    def refuse_hidden_changes(self) -> None:
+        self._own.refuse_hidden_changes()
+
     def observe(
         self,
         batch: BatchOfRuns,
@@ -136,10 +151,11 @@ class ModuleRuns(Runs):
     def _call(self, run: int, batch: Batch, step: Tensor | None = None) -> Tensor:
         module = self.modules[run]
         if self.is_own:
+            assert batch.edge_index is not None
             x = batch.x[run] if batch.x_by_run else batch.x
-            inputs = (x, batch.edge_index, batch.edge_inputs)
-            method, classes = self.config.method, self.task.num_classes
-            return call_user_module(method, module, *inputs, classes)
+            edges, fresh = (batch.edge_index, batch.edge_inputs), batch.x_is_fresh
+            classes = self.task.num_classes
+            return self._own.call(module, x, *edges, classes, x_is_fresh=fresh)
         seed = None if step is None else fold_in(self._seed_tensors[run], step)
         options = {"dropout_seed": seed, **batch.edge_inputs}
         scores: Tensor = module(batch.x, batch.graph, **options)

@@ -54,6 +54,13 @@ class Runs:
         self.is_own = config.source_hash is not None
         self.has_gates = not self.is_own and METHODS[config.method].gate is not None
 
+    def refuse_hidden_changes(self) -> None:
+        """Refuses a user's module that changes its input where torch does not see it.
+
+        Raises:
+            UserError: It does.
+        """
+
     def each(
         self,
         function: Callable[[Tensor, Targets], State],

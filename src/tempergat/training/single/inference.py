@@ -26,11 +26,8 @@ from tempergat.training.graphs.inputs import (
 )
 from tempergat.training.graphs.layerwise import infer_layerwise
 from tempergat.training.graphs.sampled import batch_inputs, parts_of
-from tempergat.training.runs.user_modules import (
-    call_user_module,
-    explain_errors,
-    taken_edge_inputs,
-)
+from tempergat.training.runs.own_tensors import OwnTensors
+from tempergat.training.runs.user_modules import explain_errors, taken_edge_inputs
 from tempergat.training.settings.config import RunConfig
 from tempergat.training.single.graph_inputs import typed_dataset
 from tempergat.training.single.metadata import Metadata
@@ -91,10 +88,12 @@ class PreparedModule(nn.Module):
             x = transform(x)
         if edge_attr is not None:
             edge_attr = scaled_edges(edge_attr, self.config, scaling)
-        if self.config.source_hash is not None:
-            x = to_dense(x)
         given = {"edge_attr": edge_attr, "edge_weight": edge_weight}
         edges = {name: value for name, value in given.items() if value is not None}
+        if self.config.source_hash is not None:
+            # The module may work in place.
+            x, edge_index = to_dense(x).clone(), edge_index.clone()
+            edges = {name: value.clone() for name, value in edges.items()}
         logits: Tensor = self.module(x.float(), edge_index, **edges)
         return logits
 
@@ -117,7 +116,8 @@ class PreparedModule(nn.Module):
         edge_index = dataset.data.edge_index.long().to(device)
         inputs = (x, edge_index, edges, self._metadata.num_classes)
         with explain_errors(config.method):
-            return call_user_module(config.method, module, *inputs)
+            fresh = x is not dataset.data.x
+            return OwnTensors(config.method).call(module, *inputs, x_is_fresh=fresh)
 
     def _embeddings(self, dataset: Dataset) -> Tensor:
         """The last hidden features of all nodes of a graph.
@@ -201,14 +201,16 @@ class PreparedModule(nn.Module):
         """
         config, device, data = self.config, self._device, dataset.data
         kwargs = self._edge_inputs(dataset, device)
-        x = features_of(dataset, config, device)
+        x: Any = features_of(dataset, config, device)
         is_object = isinstance(given, Data | HeteroData)
         source: Any = given if is_object else data
         if dataset.target is None:
             edges = source.edge_index
             read = data.edge_index.to(device)
             if config.source_hash is not None:
-                read = read.long()
+                # The module may work in place.
+                x, read = x.clone(), read.long().clone()
+                kwargs = {name: value.clone() for name, value in kwargs.items()}
             order = _places(data.edge_index, edges) if is_object else None
             return GraphCall(self.module, (x, read), kwargs, edges, edge_order=order)
         edges = source.collect("edge_index", allow_empty=True)
