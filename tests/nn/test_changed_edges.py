@@ -73,6 +73,26 @@ def test_an_edit_past_torch_s_counter_is_noticed(layers, edit):
     torch.testing.assert_close(ours(X, edges), theirs(X, edges))
 
 
+def test_an_edit_of_a_user_s_own_type_of_tensor_is_noticed(layers):
+    class Own(torch.Tensor):
+        pass
+
+    theirs, ours = layers
+    edges = FIRST.clone().as_subclass(Own)
+    ours(X, edges)
+    edges.as_subclass(torch.Tensor).numpy()[:] = SECOND.numpy()
+    torch.testing.assert_close(ours(X, edges), theirs(X, SECOND))
+
+
+def test_a_tensor_can_be_swapped_once_its_graph_is_forgotten(layers):
+    theirs, ours = layers
+    edges, other = FIRST.clone(), SECOND.clone()
+    ours(X, edges)
+    forget_graphs()
+    torch.utils.swap_tensors(edges, other)
+    torch.testing.assert_close(ours(X, edges), theirs(X, SECOND))
+
+
 def test_another_process_that_writes_shared_memory_is_noticed(layers, tmp_path):
     theirs, ours = layers
     shared, new = tmp_path / "shared", tmp_path / "new.npy"

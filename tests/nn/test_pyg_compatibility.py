@@ -179,17 +179,30 @@ def test_every_form_of_edge_index_gives_the_same(backbone, self_loops, form):
     assert_close(ours(x, edges), expected)
 
 
-@pytest.mark.parametrize("backbone", WITH_LOOPS)
+@pytest.mark.parametrize("backbone", LAYERS)
 @pytest.mark.parametrize("self_loops", [True, False])
+@pytest.mark.parametrize("edge_dim", [None, 3])
 @pytest.mark.parametrize("to_sparse", [to_torch_csr_tensor, to_torch_coo_tensor])
-def test_attention_weights_of_a_sparse_matrix_are_pygs(backbone, self_loops, to_sparse):
-    theirs, ours = twins(backbone, 6, 5, heads=2, add_self_loops=self_loops)
+def test_attention_weights_of_a_sparse_matrix_are_pygs(
+    backbone, self_loops, edge_dim, to_sparse
+):
+    options = {"edge_dim": edge_dim, "add_self_loops": self_loops}
+    theirs, ours = twins(backbone, 6, 5, heads=2, **options)
     edge_index = torch.randint(0, 9, (2, 30)).unique(dim=1)
-    adj_t = to_sparse(edge_index.flip(0), size=(9, 9))
+    edge_attr = torch.randn(edge_index.size(1), 3) if edge_dim else None
+    adj_t = to_sparse(edge_index.flip(0), edge_attr, size=(9, 9))
     x = torch.randn(9, 6)
-    _, (adj, alpha) = theirs(x, adj_t, return_attention_weights=True)
     _, (our_adj, our_alpha) = ours(x, adj_t, return_attention_weights=True)
-    assert our_adj.layout == adj.layout
+    assert our_adj.layout == adj_t.layout
+    if edge_dim and backbone != "transformer":
+        # PyG cannot return this matrix, but the same weights as those of edges.
+        _, (edges, alpha) = theirs(
+            x, edge_index, edge_attr, return_attention_weights=True
+        )
+        adj = to_sparse(edges.flip(0), alpha, size=(9, 9))
+        alpha = adj.values()
+    else:
+        _, (adj, alpha) = theirs(x, adj_t, return_attention_weights=True)
     assert_close(our_alpha, alpha)
     assert_close(our_adj.to_dense(), adj.to_dense())
 

@@ -1,7 +1,9 @@
 """Batches of the neighbour sampler: their fields, order and determinism."""
 
+import random
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -10,7 +12,7 @@ from torch_geometric.nn import HeteroConv, SAGEConv
 from torch_geometric.utils import trim_to_layer
 
 from tempergat import NeighborSampler, UserError
-from tempergat.sampling import Topology
+from tempergat.sampling import NodeFeatures, Topology
 from tests.sampling.graphs import (
     EDGE_TYPES,
     random_data,
@@ -172,6 +174,63 @@ def test_a_rank_without_seeds_has_an_empty_batch() -> None:
     assert batch.graph.for_layers(2, self_loops=True)[-1].num_dst == 0
 
 
+def drawn_attributes(rng: random.Random, count: int, length: int) -> dict[str, Any]:
+    """Attributes of so many nodes or edges by name, one of them perhaps of another."""
+    names = ["x", "y", "pos", "train_mask"] if count == 12 else ["edge_attr", "y"]
+    values = {}
+    for name in rng.sample(names, rng.randint(1, len(names))):
+        rows = length if rng.random() < 0.1 else count
+        forms = [torch.arange(rows), np.arange(rows), list(range(rows))]
+        values[name] = rng.choice(forms if name == "y" else forms[:1])
+        if name == "x":
+            values[name] = NodeFeatures(torch.arange(rows)[:, None].float())
+    return values
+
+
+def test_a_batch_has_the_rows_of_its_nodes_and_edges_or_there_is_none() -> None:
+    refused = 0
+    for seed in range(60):
+        rng = random.Random(seed)
+        edges = random_edges(12, 12, 40, seed)
+        typed = rng.random() < 0.5
+        data: Any = HeteroData() if typed else Data()
+        nodes = data["a"] if typed else data
+        relation = data["a", "to", "a"] if typed else data
+        relation.edge_index, nodes.num_nodes = edges, 12
+        length = rng.choice((1, 4, 11, 13, 39))
+        of_nodes = drawn_attributes(rng, 12, length)
+        of_edges = drawn_attributes(rng, 40, length)
+        if not typed:
+            of_edges.pop("y", None)
+        for store, values in ((nodes, of_nodes), (relation, of_edges)):
+            for name, value in values.items():
+                store[name] = value
+        lengths = {len(as_list(value)) for value in of_nodes.values()}
+        wrong = lengths != {12} or {len(v) for v in of_edges.values()} - {40}
+        settings: Any = {"seeds": "a"} if typed else {}
+        if wrong:
+            refused += 1
+            with pytest.raises(UserError, match=f"has {length} rows, but there are"):
+                NeighborSampler(data, [2, 2], 5, **settings)
+            continue
+        for batch in NeighborSampler(data, [2, 2], 5, **settings):
+            ours = batch["a"] if typed else batch
+            for name, value in of_nodes.items():
+                rows = torch.tensor(as_list(value))[ours.n_id]
+                assert torch.equal(torch.as_tensor(ours[name]).flatten(), rows), name
+            links = batch["a", "to", "a"] if typed else batch
+            for name, value in of_edges.items():
+                rows = torch.tensor(as_list(value))[links.e_id]
+                assert torch.equal(torch.as_tensor(links[name]), rows), name
+    assert 10 < refused < 50
+
+
+def as_list(value: Any) -> list[Any]:
+    if isinstance(value, NodeFeatures):
+        value = value.rows(torch.arange(value.size(0))).flatten()
+    return value if isinstance(value, list) else value.tolist()
+
+
 def test_masks_and_lists_are_seeds() -> None:
     data = random_data()
     mask = torch.zeros(200, dtype=torch.bool)
@@ -304,6 +363,8 @@ def test_a_step_that_does_not_exist_is_refused() -> None:
     for step in (-1, 3):
         with pytest.raises(UserError, match="start_step must be from 0 to 2"):
             sampler.set_epoch(0, step)
+    with pytest.raises(UserError, match="epoch must be a whole number from 0, got -1"):
+        sampler.batch(-1, 0)
     sampler.set_epoch(0, 2)
     assert list(sampler) == []
 

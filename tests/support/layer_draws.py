@@ -122,13 +122,30 @@ def _alone(rng: random.Random, sizes: Sizes, check: str) -> Iterator[str]:
         yield f"y = torch.randn({targets}, {pair[1]}, **kind)"
     edges = sizes.edges if nodes and targets else 0
     yield f"edge_index = {_edges(nodes, targets, edges)}"
+    given = rng.choice(("tensor",) * 2 + ("written", "subclass", "coo", "csr", "csc"))
+    if check != "assert_same" or not edges:
+        given = "tensor"
+    is_matrix = given in ("coo", "csr", "csc")
+    if is_matrix and options["flow"] == "source_to_target":
+        # An entry of a matrix is one edge.
+        yield "edge_index = torch.unique(edge_index, dim=1)"
+        yield f"same_function.take_matrices(ours, '{given}', ({targets}, {nodes}))"
     arguments = [form, "edge_index"]
     if "edge_dim" in options:
-        yield f"edge_attr = torch.randn({edges}, {sizes.edge_dim}, **kind)"
+        shape = f"edge_index.size(1), {sizes.edge_dim}"
+        yield f"edge_attr = torch.randn({shape}, **kind)"
         arguments.append("edge_attr")
     if form == "(x, None)":
         arguments += ["None"] * (3 - len(arguments)) + [f"({nodes}, {targets})"]
-    yield f"same_function.{check}(ours, theirs, {', '.join(arguments)})"
+    inputs = ", ".join(arguments)
+    if given in ("written", "subclass"):
+        held = f"same_function.held(edge_index, '{given}')"
+        yield f"edge_index, edges = {held}, edge_index"
+        yield f"ours({inputs})"
+        yield "same_function.write(edge_index, edges)"
+    if check == "assert_same" and rng.random() < 0.3:
+        yield "same_function.return_weights(ours, theirs)"
+    yield f"same_function.{check}(ours, theirs, {inputs})"
 
 
 def _twins(

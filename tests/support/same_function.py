@@ -8,6 +8,12 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 from torch.nn.parameter import is_lazy
+from torch_geometric.utils import (
+    to_edge_index,
+    to_torch_coo_tensor,
+    to_torch_csc_tensor,
+    to_torch_csr_tensor,
+)
 
 from tests.support.dense_layer import with_dense_layers
 
@@ -78,6 +84,69 @@ def assert_same_after_upgrade(ours: nn.Module, theirs: nn.Module, *inputs: Any) 
     names = [name for name in expected if name.startswith(("out", "input"))]
     found = _results(ours, ours, inputs)
     _compare(found, {name: expected[name] for name in names})
+
+
+class OwnTensor(Tensor):
+    """A user's subclass of a tensor."""
+
+
+def held(edges: Tensor, kind: str) -> Tensor:
+    """A tensor of other edges, as many, in which `write` puts these."""
+    other = torch.zeros_like(edges)
+    return other.as_subclass(OwnTensor) if kind == "subclass" else other
+
+
+def write(held: Tensor, edges: Tensor) -> None:
+    """Writes without torch where that can be: on a CPU through NumPy."""
+    if held.is_cuda:
+        held.copy_(edges)
+    else:
+        held.as_subclass(Tensor).numpy()[:] = edges.numpy()
+
+
+def take_matrices(layer: nn.Module, layout: str, shape: tuple[int, int]) -> None:
+    """Has a layer called with edges get them, and their features, as a matrix."""
+
+    def convert(_: nn.Module, args: Any) -> Any:
+        x, edges, *others = args
+        attr = others[0] if others else None
+        matrix = _TO_MATRIX[layout](edges.flip(0), attr, shape)
+        return x, matrix, None, *others[1:]
+
+    layer.register_forward_pre_hook(convert)
+
+
+_TO_MATRIX = {
+    "coo": to_torch_coo_tensor,
+    "csr": to_torch_csr_tensor,
+    "csc": to_torch_csc_tensor,
+}
+
+
+def return_weights(*layers: nn.Module | None) -> None:
+    """Has layers return attention weights, in the order of targets and sources, too.
+
+    The equations alone, in the place of a layer, have none to compare with.
+    """
+    if None in layers:
+        return
+
+    def ask(_: nn.Module, args: Any, options: Any) -> Any:
+        return args, {**options, "return_attention_weights": True}
+
+    def sort(layer: nn.Module, _: Any, found: Any) -> dict[str, Tensor]:
+        out, (edges, weights) = found
+        if edges.layout != torch.strided:
+            entries, values = to_edge_index(edges)
+            edges = entries.flip(0)
+            if not hasattr(layer, "lin_value"):
+                assert torch.equal(values, weights)
+        places = edges[1] * (int(edges.max()) + 1 if edges.numel() else 1) + edges[0]
+        return {"": out, "weights": weights[places.argsort(stable=True)]}
+
+    for layer in layers:
+        layer.register_forward_pre_hook(ask, with_kwargs=True)
+        layer.register_forward_hook(sort)
 
 
 def _prepare(ours: nn.Module, theirs: nn.Module | None, inputs: Any) -> nn.Module:

@@ -6,16 +6,15 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch_geometric import EdgeIndex
-from torch_geometric.typing import SparseTensor, torch_sparse
+from torch_geometric.typing import SparseTensor
 from torch_geometric.utils import (
-    add_self_loops,
+    coalesce,
     is_torch_sparse_tensor,
-    remove_self_loops,
-    to_edge_index,
     to_torch_coo_tensor,
+    to_torch_csc_tensor,
     to_torch_csr_tensor,
 )
-from torch_geometric.utils.sparse import ptr2index, set_sparse_value
+from torch_geometric.utils.sparse import ptr2index
 
 from tempergat.ops import Graph, as_constant, tensor_cache
 
@@ -64,10 +63,8 @@ def resolve(
     if isinstance(edge_index, Graph):
         graph = _checked_graph(edge_index, size, self_loops, reverse)
         return Adjacency(graph, None, lambda alpha: (graph.edge_index, alpha))
-    if isinstance(edge_index, SparseTensor):
-        return _from_sparse_tensor(edge_index, size, self_loops, reverse)
-    if isinstance(edge_index, Tensor) and is_torch_sparse_tensor(edge_index):
-        return _from_torch_sparse(edge_index, size, self_loops, reverse, cache)
+    if is_matrix(edge_index):
+        return _from_matrix(edge_index, size, self_loops, reverse, cache)
 
     traced = mode == "traced"
     if traced:
@@ -109,7 +106,8 @@ def forget_graphs() -> None:
     A layer sorts the edges of an ``edge_index`` once and uses the result again until
     the tensor changes. Call this after a change that cannot be seen: of a CUDA tensor
     from outside of torch, or of single edges of a large CPU tensor from outside of
-    torch. ``cache=False`` lets a layer keep nothing.
+    torch. ``cache=False`` lets a layer keep nothing. `torch.utils.swap_tensors` takes
+    a tensor that a layer has seen after this call.
     """
     tensor_cache.clear()
 
@@ -143,43 +141,42 @@ def _refuse_reverse(reverse: bool) -> None:
         )
 
 
-def _from_torch_sparse(
-    adj_t: Tensor, size: tuple[int, int], self_loops: bool, reverse: bool, cache: bool
+def _from_matrix(
+    adj_t: Any, size: tuple[int, int], self_loops: bool, reverse: bool, cache: bool
 ) -> Adjacency:
     _refuse_reverse(reverse)
 
     # The cached value must hold neither the matrix itself nor its autograd graph.
-    def build() -> tuple[Graph, Tensor | None]:
-        index = _indices(adj_t)
-        if not self_loops:
-            return Graph(index.flip(0), size), None
-        is_csr = adj_t.layout == torch.sparse_csr
-        to_sparse = to_torch_csr_tensor if is_csr else to_torch_coo_tensor
-        looped = _with_self_loops(to_sparse(index, size=tuple(adj_t.shape[:2])), size)
-        return Graph(to_edge_index(looped)[0].flip(0), size), looped
+    def build() -> Graph:
+        return Graph(matrix_edges(adj_t), size, self_loops=self_loops)
 
-    key = (size, self_loops)
-    graph, looped = tensor_cache.get(adj_t, key, build) if cache else build()
-    values = None
-    if adj_t.dim() > 2:
-        values = (
-            _coalesced(adj_t).values()
-            if looped is None
-            else to_edge_index(_with_self_loops(adj_t, size))[1]
-        )
+    if isinstance(adj_t, SparseTensor):
+        graph, values = build(), adj_t.storage.value()
+    else:
+        key = (size, self_loops)
+        graph = tensor_cache.get(adj_t, key, build) if cache else build()
+        values = _coalesced(adj_t).values() if adj_t.dim() > 2 else None
 
-    def pack(alpha: Tensor) -> tuple[Any, Tensor]:
-        matrix = _coalesced(adj_t) if looped is None else looped
-        return set_sparse_value(matrix, alpha), alpha
+    def pack(alpha: Tensor) -> Any:
+        entries = graph.edge_index.long().flip(0)
+        shape = (size[1], size[0])
+        if isinstance(adj_t, SparseTensor):
+            row, col = entries
+            return SparseTensor(row=row, col=col, value=alpha, sparse_sizes=shape)
+        # The self-loops are the last edges, but stand among the entries.
+        by_row = adj_t.layout != torch.sparse_csc
+        entries, alpha = coalesce(entries, alpha, sort_by_row=by_row)
+        to_matrix = _TO_MATRIX[adj_t.layout]
+        return to_matrix(entries, alpha, shape, is_coalesced=True), alpha
 
     return Adjacency(graph, values, pack)
 
 
-def _with_self_loops(adj_t: Tensor, size: tuple[int, int]) -> Tensor:
-    """Adds self-loops to a sparse matrix as PyG's layers do."""
-    without, _ = remove_self_loops(adj_t)
-    looped: Tensor = add_self_loops(without, num_nodes=min(size))[0]
-    return looped
+_TO_MATRIX = {
+    torch.sparse_coo: to_torch_coo_tensor,
+    torch.sparse_csr: to_torch_csr_tensor,
+    torch.sparse_csc: to_torch_csc_tensor,
+}
 
 
 def _indices(adj_t: Tensor) -> Tensor:
@@ -223,17 +220,3 @@ def num_targets(edge_index: Any) -> int | None:
     if isinstance(edge_index, Tensor) and is_torch_sparse_tensor(edge_index):
         return edge_index.size(0)
     return None
-
-
-def _from_sparse_tensor(
-    adj_t: Any, size: tuple[int, int], self_loops: bool, reverse: bool
-) -> Adjacency:
-    _refuse_reverse(reverse)
-    if self_loops:
-        adj_t = torch_sparse.set_diag(adj_t)
-    row, col, values = adj_t.coo()
-    return Adjacency(
-        Graph(torch.stack([col, row]), size),
-        values,
-        lambda alpha: adj_t.set_value(alpha, layout="coo"),
-    )

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import Parameter
 
 from tempergat.ops.cpu.edges import checksum
 from tempergat.ops.torch_internals import (
@@ -171,8 +170,9 @@ def version_of(tensor: Tensor) -> tuple[int, ...]:
         return (edit_count(tensor), *tensor.shape, *itertools.chain(*parts))
     address = tensor.data_ptr()
     facts = (edit_count(tensor), address, *tensor.shape)
-    # Other types than torch's own may have no memory at that address.
-    if tensor.is_cpu and address and type(tensor) in (Tensor, Parameter):
+    # A type that handles every operation itself may have no memory at that address.
+    handles_all = type(tensor).__torch_dispatch__ is not Tensor.__torch_dispatch__
+    if tensor.is_cpu and address and not handles_all:
         return (*facts, checksum(tensor))
     return facts
 

@@ -280,6 +280,58 @@ def topologies_of(
     return topologies
 
 
+def check_rows(
+    store: Any, num_nodes: int | None, num_edges: int | None, of_type: str = ""
+) -> None:
+    """Refuses attributes without a row for each node or edge, as their names promise.
+
+    PyG takes such an attribute for one of the whole graph: every batch would have all
+    of it, and its first rows would not be those of the seeds.
+
+    Args:
+        store: The attributes of a graph, of a node type or of an edge type.
+        num_nodes: Its number of nodes; None for an edge type.
+        num_edges: Its number of edges; None for a node type.
+        of_type: The type, for messages.
+
+    Raises:
+        UserError: An attribute has another number of rows.
+    """
+    counts = {"nodes": num_nodes, "edges": num_edges}
+    for key, value in store.items():
+        kinds = _PROMISED.get("_mask" if key.endswith("_mask") else key, "").split()
+        wanted = {name: counts[name] for name in kinds if counts[name] is not None}
+        rows = _rows(store, key, value)
+        if wanted and rows not in (None, *wanted.values()):
+            sizes = " and ".join(f"{count} {name}" for name, count in wanted.items())
+            raise UserError(
+                f"{key}{of_type} has {rows} rows, but there are {sizes}; give one row "
+                "for each, or another name to what belongs to the whole graph"
+            )
+
+
+# Which attributes have a row for what; labels and masks may be of either.
+_PROMISED = {
+    **dict.fromkeys(("x", "pos"), "nodes"),
+    **dict.fromkeys(("edge_attr", "edge_weight", "edge_type"), "edges"),
+    **dict.fromkeys(("y", "_mask"), "nodes edges"),
+}
+
+
+def _rows(store: Any, key: str, value: Any) -> int | None:
+    """The number of rows of an attribute; None for what has none."""
+    if isinstance(value, list | tuple):
+        return len(value)
+    shape = getattr(value, "shape", ())
+    return shape[store._parent().__cat_dim__(key, value, store)] if shape else None
+
+
+def check_epoch(epoch: Any) -> None:
+    """Raises UserError unless it is the number of an epoch."""
+    if isinstance(epoch, bool) or not isinstance(epoch, int) or epoch < 0:
+        raise UserError(f"epoch must be a whole number from 0, got {epoch!r}")
+
+
 def _check_sizes(topology: Topology, sizes: tuple[int, int], name: str) -> None:
     if (topology.num_src, topology.num_dst) != sizes:
         raise UserError(

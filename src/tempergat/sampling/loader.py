@@ -20,6 +20,8 @@ from tempergat.sampling.batches import make_batch
 from tempergat.sampling.draws import Key, shuffled
 from tempergat.sampling.inputs import (
     check_data_and_numbers,
+    check_epoch,
+    check_rows,
     checked_device,
     checked_fanout,
     checked_seeds,
@@ -115,11 +117,18 @@ class NeighborSampler:
             self._num_nodes = {k: num_nodes_of(data[k]) for k in data.node_types}
             topologies = topologies_of(data, self._num_nodes, topology)
             self.fanout: Any = checked_typed_fanout(fanout, list(topologies))
+            for node_type, number in self._num_nodes.items():
+                check_rows(data[node_type], number, None, f" of '{node_type}'")
+            for kind in data.edge_types:
+                number = topologies[kind].num_edges
+                check_rows(data[kind], None, number, f" of {kind!r}")
         else:
             self.seed_type, count = _NO_TYPE, num_nodes_of(data)
             self._num_nodes = {_NO_TYPE: count}
             self.fanout = checked_fanout(fanout)
-            topologies = {_NO_EDGE_TYPE: topology_of(data, count, topology)}
+            grouped = topology_of(data, count, topology)
+            topologies = {_NO_EDGE_TYPE: grouped}
+            check_rows(data._store, count, grouped.num_edges)
         self.device = next(iter(topologies.values())).device
         if device is not None:
             self.device = checked_device(device)
@@ -154,8 +163,7 @@ class NeighborSampler:
         Raises:
             UserError: It is no epoch, or has no such step.
         """
-        if isinstance(epoch, bool) or not isinstance(epoch, int) or epoch < 0:
-            raise UserError(f"epoch must be a whole number from 0, got {epoch!r}")
+        check_epoch(epoch)
         if not 0 <= start_step <= len(self):
             raise UserError(
                 f"start_step must be from 0 to {len(self)}, the steps of an epoch, got "
@@ -180,8 +188,9 @@ class NeighborSampler:
         """One batch of any epoch.
 
         Raises:
-            UserError: The epoch has no such step.
+            UserError: It is no epoch, or has no such step.
         """
+        check_epoch(epoch)
         if not 0 <= step < len(self):
             raise UserError(
                 f"there is no step {step}: an epoch has {len(self)} steps "

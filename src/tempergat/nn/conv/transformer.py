@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 from torch_geometric.nn.dense.linear import Linear
+from torch_geometric.utils import is_torch_sparse_tensor
 
 from tempergat.nn.conv._base import AttentionLayer
 from tempergat.nn.conv._messages import weigh
@@ -163,7 +164,7 @@ class TemperTransformerConv(AttentionLayer):
             edge_attr: Edge features, [E, D] for all feature sets or [..., E, D]; needed
                 if the layer has an ``edge_dim``.
             return_attention_weights: Whether to return the edges and their attention
-                weights, after dropout, too.
+                weights, after dropout, too; a torch sparse matrix comes back as it is.
             dropout_seed: A 0-d int64 tensor that fixes the dropout mask; drawn from
                 torch's generator when absent.
             edge_weight: A factor of each attention weight, as in
@@ -171,9 +172,13 @@ class TemperTransformerConv(AttentionLayer):
             edge_bias: What is added to each logit, likewise.
         """
         of_edges = (edge_attr, edge_weight, edge_bias)
-        return self._run(
+        found = self._run(
             x, None, edge_index, of_edges, return_attention_weights, dropout_seed
         )
+        if return_attention_weights and is_torch_sparse_tensor(edge_index):
+            out, (_, alpha) = found
+            return out, (edge_index, alpha)
+        return found
 
     def slow_path_reason(self) -> str | None:
         reason = super().slow_path_reason()

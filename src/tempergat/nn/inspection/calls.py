@@ -218,7 +218,7 @@ def layer_call(
     bound = inspect.signature(layer.forward).bind(*args, **kwargs)
     bound.arguments["return_attention_weights"] = True
     _, packed = layer.forward(*bound.args, **bound.kwargs)
-    weights = packed[1] if isinstance(packed, tuple) else packed.storage.value()
+    weights = _unpacked(packed)
     if weights.dim() > 2:
         raise UserError(
             f"a layer was called on {list(weights.shape[:-2])} feature sets, but "
@@ -227,7 +227,7 @@ def layer_call(
 
     given = bound.arguments["edge_index"]
     sides = check_features(bound.arguments["x"], layer._projections())
-    graph = resolve(
+    adjacency = resolve(
         given,
         count_nodes(sides, bound.arguments.get("size"), given),
         self_loops=layer.add_self_loops,
@@ -235,16 +235,20 @@ def layer_call(
         static_shapes=False,
         mode=execution_mode(),
         cache=layer.cache,
-    ).graph
-    ends = torch.stack([graph.src, graph.dst]).long()
+    )
+    graph = adjacency.graph
+    # A matrix has its entries in an order of its own, with the self-loops among them.
+    numbers = torch.arange(graph.num_all_edges, device=weights.device)
+    order = _unpacked(adjacency.pack(numbers))
+    ends = torch.stack([graph.src, graph.dst]).long()[:, order]
     temperature = layer.temperature
     if temperature is not None:
         temperature = temperature.detach()
     if is_matrix(given):
-        return _call_on_matrix(layer, given, ends, weights, temperature)
-    if layer.target_to_source:
+        given = matrix_edges(given)
+    elif layer.target_to_source:
         ends = ends.flip(0)
-    edge_id = graph.edge_id.long()
+    edge_id = graph.edge_id.long()[order]
     is_edge = edge_id < graph.num_edges
     return LayerCall(
         given,
@@ -257,35 +261,7 @@ def layer_call(
     )
 
 
-def _call_on_matrix(
-    layer: AttentionLayer,
-    given: Any,
-    ends: Tensor,
-    weights: Tensor,
-    temperature: Tensor | None,
-) -> LayerCall:
-    """The call of a layer whose edges are the entries of a sparse matrix.
-
-    With added self-loops, the layer has the entries in another order.
-    """
-    entries = matrix_edges(given)
-    count = entries.size(1)
-    if not layer.add_self_loops:
-        numbers = torch.arange(count, device=ends.device)
-        return LayerCall(entries, ends, numbers, weights, None, count, temperature)
-    is_loop = ends[0] == ends[1]
-    kept = ends[:, ~is_loop]
-    # An entry of a matrix is known by its row and column.
-    size = int(ends.max()) + 1 if ends.numel() else 1
-    keys, places = torch.sort(entries[0] * size + entries[1])
-    rank = torch.searchsorted(keys, kept[0] * size + kept[1])
-    nodes = ends[0, is_loop].argsort()
-    return LayerCall(
-        entries,
-        kept,
-        places.index_select(0, rank),
-        weights[~is_loop],
-        weights[is_loop].index_select(0, nodes),
-        count,
-        temperature,
-    )
+def _unpacked(packed: Any) -> Tensor:
+    """The values of edges that a layer gave back with the edges."""
+    values: Tensor = packed[1] if isinstance(packed, tuple) else packed.storage.value()
+    return values
