@@ -52,6 +52,8 @@ class Comparisons(Written):
             name = comparison.result.dataset
             if name in names:
                 name = comparison.file_name or name
+            if name in names and comparison.result.splits > 1:
+                name = f"{name} on {comparison.result.splits} splits"
             numbered = (f"{name}-{number}" for number in count(2))
             names.append(next(n for n in chain([name], numbered) if n not in names))
         return tuple(names)

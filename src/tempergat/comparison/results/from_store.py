@@ -166,12 +166,13 @@ def _tables(runs: Sequence[Run]) -> Iterator[tuple[list[Run], Sequence[str]]]:
         for graph in _graphs(made_alike):
             plain = [run for run in graph if run.seed < FIRST_TUNED_SEED]
             tuned = [run for run in graph if run.seed >= FIRST_TUNED_SEED]
-            if plain:
-                yield from _recipes(plain)
-            if tuned:
-                # Of each method and split, those with the settings found last.
-                last = {(run.method, run.split): run.config_hash for run in tuned}
-                yield [r for r in tuned if last[r.method, r.split] == r.config_hash], ()
+            for taken in _by_turns(plain):
+                yield from _recipes(taken)
+            # Of each method and split, those with the settings found last.
+            last = {(run.method, run.split): run.config_hash for run in tuned}
+            found = [r for r in tuned if last[r.method, r.split] == r.config_hash]
+            for taken in _by_turns(found):
+                yield taken, ()
 
 
 def _made(run: Run) -> tuple[str, int, Condition | None]:
@@ -192,6 +193,42 @@ def _graphs(runs: Sequence[Run]) -> list[list[Run]]:
     return [
         [run for run in runs if place[run.fingerprint] == number]
         for number in range(len(graphs))
+    ]
+
+
+def _by_turns(runs: Sequence[Run]) -> list[list[Run]]:
+    """Runs on one graph, cut into comparisons on one split and on several in turn.
+
+    Of S splits, seed r is trained on number r mod S. Runs that two comparisons share
+    are trained once, and stand in both.
+    """
+
+    def key(run: Run) -> str:
+        return run.config_hash if run.seed < FIRST_TUNED_SEED else run.method
+
+    def fits(run: Run, cut: tuple[int, int]) -> bool:
+        turns, first = cut
+        return run.split == first + run.seed % MOST_RUNS % turns
+
+    splits = {run.split for run in runs}
+    turns = {run.seed % MOST_RUNS - run.split for run in runs} | {n + 1 for n in splits}
+    cuts = [*((1, n) for n in splits), *((count, 0) for count in turns if count > 1)]
+    support = {cut: sum(fits(run, cut) for run in runs) for cut in cuts}
+    # The settings that belong to a cut, and its last seed.
+    inside: dict[tuple[int, int], tuple[set[str], int]] = {}
+    for name in dict.fromkeys(map(key, runs)):
+        of_name = left = [run for run in runs if key(run) == name]
+        while left:
+            counts = {cut: sum(fits(run, cut) for run in left) for cut in cuts}
+            best = max(cuts, key=lambda cut: (counts[cut], support[cut], cut))
+            groups = {run.group_id for run in left if fits(run, best)}
+            seeds = [r.seed for r in of_name if r.group_id in groups and fits(r, best)]
+            names, last = inside.get(best, (set(), 0))
+            inside[best] = names | {name}, max(last, *seeds)
+            left = [run for run in left if not fits(run, best)]
+    return [
+        [r for r in runs if key(r) in names and fits(r, cut) and r.seed <= last]
+        for cut, (names, last) in sorted(inside.items())
     ]
 
 
@@ -261,8 +298,11 @@ def _settings_in_words(runs: Sequence[Run]) -> str:
     """The settings by which recipes differ most often."""
     config = max((run.config for run in runs), key=len)
     size = ("epochs", "learning_rate", "num_layers", "hidden_channels")
-    return ", ".join(
+    words = [
         f"{name} {setting_word(config[name])}"
         for name in (*size, "residual", "norm")
         if name in config
-    )
+    ]
+    if (splits := len({run.split for run in runs})) > 1:
+        words.append(f"{splits} splits in turn")
+    return ", ".join(words)
