@@ -36,10 +36,15 @@ def test_stored_runs_are_counted_and_not_mixed_with_those_of_now(
     assert ended.status == 0, ended.err
     then = json.loads((FIXTURES / f"{graph}.json").read_text())
     now = json.loads(ended.out)
-    # They have the graph, the settings and the seeds of now, but other numerics.
+    # They have the graph, the settings and the seeds of now, but other numerics. The
+    # recipe `default` has other settings too: no bias before its batch norm.
     counted = "4 runs made on cpu with numerics 1 are in the store"
+    if graph == "graph":
+        counted = "4 runs of these methods with other settings"
     assert any(note.startswith(counted) for note in now["notes"])
     assert now["fingerprints"] == then["fingerprints"]
+    if graph == "graph":
+        return
     for result, before in zip(now["results"], then["results"], strict=True):
         assert result["scores"] == before["scores"]
         assert result["time_s"] != before["time_s"]

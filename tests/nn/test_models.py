@@ -92,6 +92,34 @@ def test_jumping_knowledge_and_normalisation(jk, norm):
     assert all(p.grad is not None for p in model.parameters())
 
 
+@pytest.mark.parametrize("method", ["gcn", "mlp", "gat", "gatv2", "transformer"])
+@pytest.mark.parametrize("residual", [False, True, "gate"])
+def test_a_layer_before_batch_norm_may_go_without_the_bias_that_has_no_effect(
+    method, residual
+):
+    settings = {"norm": "batch", "num_layers": 3, "residual": residual}
+    made = [
+        build_model(method, 5, 8, 3, heads=2, bias_before_norm=has, **settings)
+        for has in (True, False)
+    ]
+    x, edges = torch.randn(6, 5), torch.tensor([[0, 1, 2, 3, 4], [1, 2, 3, 4, 5]])
+    named, fewer = (dict(model.named_parameters()) for model in made)
+    gone = sorted(named.keys() - fewer.keys())
+    part = ".lin_skip" if method == "transformer" else ""
+    if part and residual == "gate":
+        # The share weighs it.
+        assert gone == []
+    else:
+        assert gone == [f"convs.{layer}{part}.bias" for layer in range(2)]
+    with torch.no_grad():
+        for name, value in fewer.items():
+            named[name].copy_(value)
+        for name in gone:
+            named[name].normal_()
+    # The last layer has its bias, and outputs in training are those with the others.
+    torch.testing.assert_close(*(model(x, edges) for model in made), atol=1e-4, rtol=0)
+
+
 def test_activation_is_applied_between_layers_only():
     model = build_model("gat", 6, 8, 3, heads=2, act="relu")
     hidden = model.convs[0](X, EDGES).relu()

@@ -39,6 +39,14 @@ def test_the_model_is_maps_then_the_layers_then_a_linear_classifier() -> None:
     assert model.classifier.in_features == 4
 
 
+@pytest.mark.parametrize("jk", [None, "cat"])
+def test_no_bias_stands_before_the_batch_norm_of_a_typed_model(jk: str | None) -> None:
+    model = build(norm="batch", jk=jk, bias_before_norm=False)
+    assert [conv.bias for conv in model.convs] == [None, None]
+    assert model.lin is None or model.lin.bias is None
+    assert model.classifier.bias is not None
+
+
 def test_nodes_in_another_order_get_the_same_scores() -> None:
     model = build("temp_gated").eval()
     x, order = nodes(), torch.tensor([0, 1, 2, 3, 4, 10, 5, 9, 6, 7, 8])

@@ -21,7 +21,7 @@ from tempergat.comparison.search import (
     searched_values,
     setting_word,
 )
-from tempergat.training import Recipe, Run, RunConfig, metric_of_run
+from tempergat.training import Recipe, Run, RunConfig, metric_of_run, settings_on
 
 # Trains configurations on one split: its number, configurations, seeds.
 Train = Callable[[int, Sequence[RunConfig], Sequence[int]], list[Run]]
@@ -74,7 +74,7 @@ def search_settings(
     }
     for number in range(plan.tune):
         for split, of_split in searches.items():
-            asked = [proposals.ask() for proposals in of_split]
+            asked = [settings_on(p.ask(), plan.first_graph) for p in of_split]
             runs = train(split, asked, SEARCH_SEEDS)
             for proposals, config in zip(of_split, asked, strict=True):
                 mine = [run for run in runs if run.method == config.method]
@@ -84,7 +84,11 @@ def search_settings(
         on_search(number + 1, plan.tune)
     return [
         Choice(
-            method, split, tuple(tried.trials), tried.best, tried.config_of(tried.best)
+            method,
+            split,
+            tuple(tried.trials),
+            tried.best,
+            settings_on(tried.config_of(tried.best), plan.first_graph),
         )
         for split, of_split in searches.items()
         for method, tried in zip(plan.methods, of_split, strict=True)

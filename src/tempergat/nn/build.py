@@ -32,6 +32,7 @@ def build_model(
     init_temp: float = 1.0,
     gate_bias_init: float = 2.0,
     gate_last_layer: bool = True,
+    bias_before_norm: bool = True,
     **kwargs: Any,
 ) -> NodeClassifier:
     """Builds a node classifier of one of the methods, similar to PyG's ``BasicGNN``.
@@ -59,6 +60,8 @@ def build_model(
             recipes of `tempergat compare` have the paper's 0.
         gate_last_layer: Whether the layer that gives the class scores has a gate too,
             in gated methods; with ``jk`` a linear map gives them, without a gate.
+        bias_before_norm: Whether layers that batch norm follows have a bias, which
+            changes no output in training. Checkpoints of before have it.
         **kwargs: Further arguments of the attention layers.
 
     Raises:
@@ -91,7 +94,9 @@ def build_model(
         convs = [layer(width, hidden_channels, False) for width in widths[:-1]]
         convs.append(layer(widths[-1], outputs, jk is None))
         sizes = (hidden_channels, out_channels)
-        model = NodeClassifier(facts, convs, *sizes, dropout, act, norm, jk)
+        model = NodeClassifier(
+            facts, convs, *sizes, dropout, act, norm, jk, bias_before_norm
+        )
     model.reset_parameters()
     return model
 

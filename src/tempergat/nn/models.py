@@ -79,6 +79,7 @@ class NodeClassifier(nn.Module):
         act: str | Callable[..., Any] | None,
         norm: str | Callable[..., Any] | None,
         jk: str | None,
+        bias_before_norm: bool = True,
     ) -> None:
         super().__init__()
         self.method = method
@@ -97,6 +98,9 @@ class NodeClassifier(nn.Module):
             if jk != "last":
                 self.jk = JumpingKnowledge(jk, hidden_channels, len(convs))
             self.lin = nn.Linear(width, out_channels)
+        if not bias_before_norm:
+            for conv, after in zip(self.convs, self.norms, strict=False):
+                drop_idle_bias(conv, after)
 
     def reset_parameters(self) -> None:
         """Draws all parameters again, those of temperatures and gates last.
@@ -253,6 +257,17 @@ class NodeClassifier(nn.Module):
         if seed is None and any(rate > 0.0 for rate in rates):
             return draw_seed(device)
         return seed
+
+
+def drop_idle_bias(layer: Any, norm: nn.Module | None) -> None:
+    """Takes the bias from a layer whose outputs a batch norm centres.
+
+    Its gradient is rounding alone, which Adam makes a step of full size.
+    """
+    if isinstance(getattr(norm, "module", norm), nn.BatchNorm1d):
+        # A transformer's is that of its skip, unless a share weighs it.
+        has_skip = hasattr(layer, "lin_skip") and layer.lin_beta is None
+        (layer.lin_skip if has_skip else layer).bias = None
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from torch_geometric.nn.resolver import normalization_resolver
 
 from tempergat.nn.build import build_model
 from tempergat.nn.methods import Method
-from tempergat.nn.models import NodeClassifier
+from tempergat.nn.models import NodeClassifier, drop_idle_bias
 from tempergat.nn.projection import (
     Features,
     as_features,
@@ -122,6 +122,7 @@ class TypedNodeClassifier(NodeClassifier):
         act: Activation after every layer.
         norm: Normalisation after every layer.
         jk: Jumping-knowledge mode.
+        bias_before_norm: Whether layers that batch norm follows have a bias.
     """
 
     def __init__(
@@ -136,9 +137,11 @@ class TypedNodeClassifier(NodeClassifier):
         act: str | Callable[..., Any] | None,
         norm: str | Callable[..., Any] | None,
         jk: str | None,
+        bias_before_norm: bool = True,
     ) -> None:
+        sizes = (hidden_channels, shared_channels)
         super().__init__(
-            method, convs, hidden_channels, shared_channels, dropout, act, norm, jk
+            method, convs, *sizes, dropout, act, norm, jk, bias_before_norm
         )
         self.node_types = tuple(node_types)
         self.projections = nn.ModuleList(
@@ -152,6 +155,8 @@ class TypedNodeClassifier(NodeClassifier):
             if not kind.num_features
         )
         self.out_norm = normalization_resolver(norm, shared_channels)
+        if not bias_before_norm:
+            drop_idle_bias(self.lin or self.convs[-1], self.out_norm)
         self.classifier = nn.Linear(shared_channels, out_channels)
 
     def reset_parameters(self) -> None:
@@ -232,6 +237,7 @@ def build_typed_model(
     act: str | Callable[..., Any] | None = "elu",
     norm: str | Callable[..., Any] | None = None,
     jk: str | None = None,
+    bias_before_norm: bool = True,
     **kwargs: Any,
 ) -> TypedNodeClassifier:
     """Builds a classifier of the nodes of one type in a typed graph.
@@ -246,6 +252,7 @@ def build_typed_model(
         act: Activation after every layer.
         norm: Normalisation after every layer.
         jk: Jumping-knowledge mode.
+        bias_before_norm: Whether layers that batch norm follows have a bias.
         **kwargs: Further arguments of `build_model`.
 
     Raises:
@@ -277,6 +284,7 @@ def build_typed_model(
         act,
         norm,
         jk,
+        bias_before_norm,
     )
     model.reset_parameters()
     return model

@@ -12,7 +12,14 @@ from pydantic import ValidationError
 
 from tempergat.base.errors import UserError
 from tempergat.nn.methods import METHODS
-from tempergat.training import load_recipe, recipe_for, recipe_names, train_group
+from tempergat.training import (
+    config_hash,
+    load_recipe,
+    recipe_for,
+    recipe_names,
+    settings_on,
+    train_group,
+)
 from tempergat.training.settings.config import Activation, Normalisation
 from tests.support.run_settings import config, small_graph
 
@@ -161,6 +168,22 @@ def test_every_normalisation_and_way_to_jump_trains(norm: str, jk: str) -> None:
     settings = config("gated_v2", norm=norm, jk=jk, epochs=2)
     results = train_group(small_graph(), settings, [0, 1], torch.device("cpu"))
     assert [result.status for result in results] == ["done", "done"]
+
+
+def test_settings_before_a_batch_norm_leave_the_bias_out_and_have_another_hash() -> (
+    None
+):
+    for name, has_bias in (("default", False), ("plain", True)):
+        before = load_recipe(name).config_for("gat")
+        used = settings_on(before, small_graph())
+        assert used.bias_before_norm is has_bias
+        hashes = [config_hash(c.model_dump(mode="json")) for c in (before, used)]
+        assert (hashes[0] == hashes[1]) is has_bias
+    # Without batch norm again, as a search may try, they are those of before.
+    again = settings_on(used.with_changes(norm="batch"), small_graph())
+    assert settings_on(again.with_changes(norm=None), small_graph()) == used
+    own = config(norm="batch").with_changes(method="mine", source_hash="0" * 16)
+    assert settings_on(own, small_graph()) is own
 
 
 def test_unknown_names_come_with_a_suggestion() -> None:

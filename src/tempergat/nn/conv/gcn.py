@@ -35,7 +35,7 @@ class LinearLayer(nn.Module):
         if residual:
             self.res = make_projection(in_channels, out_channels, bias=False)
         self.lin_beta = make_beta(out_channels) if residual == "gate" else None
-        self.bias = nn.Parameter(torch.empty(out_channels))
+        self.bias: nn.Parameter | None = nn.Parameter(torch.empty(out_channels))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -88,13 +88,16 @@ class LinearLayer(nn.Module):
             out = out.view(out.size(0), *columns.shape[1:]).movedim(0, -2)
         else:
             out = self._aggregate(z, edge_index, edge_weight, degree)
+        if self.bias is not None and self.lin_beta is None:
+            out = out + self.bias
         if self.res is None:
-            return out + self.bias
+            return out
         rows = x[..., : out.size(-2), :] if isinstance(x, Tensor) else x
         skipped = project(self.res, rows)[..., : out.size(-2), :]
-        if self.lin_beta is not None:
-            return gated_skip(out, skipped, self.lin_beta) + self.bias
-        return out + self.bias + skipped
+        if self.lin_beta is None:
+            return out + skipped
+        out = gated_skip(out, skipped, self.lin_beta)
+        return out if self.bias is None else out + self.bias
 
     def _aggregate(
         self,

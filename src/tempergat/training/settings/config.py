@@ -65,6 +65,7 @@ _LATER_SETTINGS = {
     "gate_last_layer": True,
     "scale_features": False,
     "edge_weight": False,
+    "bias_before_norm": True,
 }
 
 
@@ -139,6 +140,9 @@ class RunConfig(MethodSettings):
             and divided by their deviation; `settings_on` decides that from the graph.
         edge_weight: Whether attention weights are multiplied by the graph's edge
             weights; `settings_on` decides that from the graph.
+        bias_before_norm: Whether layers that batch norm follows have a bias, which
+            makes scores depend on the seeds trained beside; `settings_on` leaves it
+            out. Earlier runs and checkpoints have it.
         selection: The rule that chooses the epoch to report; `best_val_accuracy`
             takes the epoch of best validation score in the run's metric.
         metric: The metric of the scores; None for accuracy, or micro-F1 on reddit.
@@ -177,6 +181,7 @@ class RunConfig(MethodSettings):
     class_weights: Literal["balanced"] | None = None
     scale_features: bool = False
     edge_weight: bool = False
+    bias_before_norm: bool = True
 
     @model_validator(mode="after")
     def _fit_together(self) -> Self:
@@ -230,6 +235,7 @@ class RunConfig(MethodSettings):
             "init_temp": self.init_temp,
             "gate_bias_init": self.gate_bias_init,
             "gate_last_layer": self.gate_last_layer,
+            "bias_before_norm": self.bias_before_norm,
         }
 
     @model_serializer(mode="wrap")
@@ -258,8 +264,12 @@ def settings_on(config: RunConfig, graph: Dataset) -> RunConfig:
 
     Columns of numbers in tables are scaled, unless the settings divide each node's
     features by their sum. Attention takes the weights of edges, if there are any.
+    No layer that batch norm follows has a bias.
     """
     changes = {}
+    has_bias = config.norm != "batch" or config.source_hash is not None
+    if config.bias_before_norm != has_bias:
+        changes["bias_before_norm"] = has_bias
     if graph.scaling and not config.normalize_features:
         changes["scale_features"] = True
     method = METHODS.get(config.method)
