@@ -180,7 +180,11 @@ def size_with(
     variance = (residuals**2).sum() / ((now - 1) * (methods - 1))
     of_mean = variance * (1.0 / now + test_to_train)
     spread = means.var(ddof=1)
-    kept = max(0.0, 1.0 - of_mean / spread) if spread > 0.0 else 0.0
+    # Means that are equal are spread so far by chance in one of ten studies.
+    by_chance = of_mean * scipy.special.fdtri(
+        methods - 1, (methods - 1) * (now - 1), 0.9
+    )
+    kept = max(0.0, 1.0 - by_chance / spread) if spread > 0.0 else 0.0
     true = means.mean() + kept * (means - means.mean())
     true = true + math.sqrt(kept * of_mean) * draw[0]
     share = now / pairs if test_to_train == 0.0 else 0.0
