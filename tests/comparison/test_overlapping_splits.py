@@ -12,11 +12,12 @@ from scipy import stats as scipy_stats
 from torch_geometric.data import Data
 
 import tempergat
+from tempergat.comparison.report.tables import interval_text
 from tempergat.comparison.results.from_runs import dataset_result
 from tempergat.comparison.results.from_store import stored_comparisons
 from tempergat.comparison.results.notes import note_on_splits, stored_split_ratio
 from tempergat.data import csbm
-from tests.support.made_up_runs import run
+from tests.support.made_up_runs import failed_run, run
 
 SETTINGS = {"epochs": 4}
 
@@ -114,3 +115,20 @@ def test_stored_runs_that_do_not_say_how_many_nodes_they_had_are_not_corrected()
     found = dataset_result(runs, ["gat"], {}, test_to_train=None)
     (note,) = note_on_splits(found, stored=True)
     assert "p is not corrected for that" in note
+
+
+def test_an_interval_is_over_the_splits_that_finished() -> None:
+    def shown(splits: int, finished: int, each: int) -> str:
+        runs = []
+        for seed in range(splits * each):
+            split = seed % splits
+            make = run if split < finished else failed_run
+            how = {"split": split, "fingerprint": f"print-{split}"}
+            score = {"test": 0.7 + 0.01 * seed} if split < finished else {}
+            runs.append(make("gat", seed, **score, **how))
+        (row,) = dataset_result(runs, ["gat"], {}, test_to_train=0.5).results
+        return interval_text(row.summary)
+
+    assert shown(splits=5, finished=3, each=2) == "-"
+    assert shown(splits=5, finished=1, each=5) == "-"
+    assert " to " in shown(splits=6, finished=5, each=2)

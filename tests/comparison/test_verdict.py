@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from tempergat.comparison.plan import make_plan
@@ -219,3 +220,50 @@ def test_methods_without_a_baseline_are_compared_with_the_highest_in_the_table()
     assert "against gcn" in text
     assert re.search(r"gat +70.00 .* -10.00  <0.001 .* worse\n", text)
     assert re.search(r"gcn +80.00 .* highest\n", text)
+
+
+def test_a_method_that_fails_on_hard_seeds_is_not_ahead_by_it() -> None:
+    draw = np.random.default_rng(0)
+    runs = []
+    for seed in range(10):
+        score = (0.60 if seed < 5 else 0.82) + draw.normal(0.0, 0.003)
+        runs.append(run("gat", seed, score))
+        is_hard = seed < 5
+        runs.append(failed_run("gatv2", seed) if is_hard else run("gatv2", seed, 0.80))
+    found = dataset_result(runs, ["gat", "gatv2"], {}, all_pairs=True)
+    assert found.best is not None
+    assert (found.best.method, members(found)) == ("gat", ("gat",))
+    assert found.compared_on == (5, 6, 7, 8, 9)
+    (pair,) = found.pairs
+    means = {m.method: m.summary.mean or 0.0 for m in found.results}
+    assert (pair.baseline, pair.verdict) == ("gat", "worse")
+    assert pair.difference == pytest.approx(means["gatv2"] - means["gat"])
+    assert "gatv2: 5 of 10 runs failed" in " ".join(result_table(found).notes)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_ranking_set_pairs_and_means_agree_in_drawn_tables_with_failures(
+    seed: int,
+) -> None:
+    draw = np.random.default_rng(seed)
+    methods = ["gcn", "gat", "gatv2", "gated", "mlp"][: draw.integers(2, 6)]
+    hard = draw.normal(0.0, 0.05, 8)
+    runs = []
+    for method in methods:
+        for number, level in enumerate(hard):
+            fails = draw.random() < 0.3 - 3 * level
+            score = 0.7 + level + draw.normal(0.0, 0.01)
+            runs += [(failed_run if fails else run)(method, number, test=score)]
+    runs = [replace(r, scores={}) if r.status == "failed" else r for r in runs]
+    found = dataset_result(runs, methods, {}, all_pairs=True)
+    means = {r.method: r.summary.mean or 0.0 for r in found.results}
+    for pair in found.pairs:
+        if pair.difference is not None and pair.pairs > 1:
+            gap = means[pair.method] - means[pair.baseline]
+            assert pair.difference == pytest.approx(gap)
+            assert pair.pairs == len(found.compared_on)
+    if found.best_set is not None and found.best is not None:
+        tested = [m for m in means if m not in found.best_set.untested]
+        assert found.best.method == max(
+            (m for m in tested if m in found.best_set.p), key=means.__getitem__
+        )

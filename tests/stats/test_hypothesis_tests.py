@@ -12,6 +12,7 @@ from tempergat.stats import (
     paired_power,
     welch,
     wilcoxon_p,
+    wilson,
 )
 
 
@@ -120,3 +121,22 @@ def test_welch_agrees_with_scipy_on_the_runs_themselves() -> None:
 def test_welch_without_any_spread_gives_no_p() -> None:
     found = welch((81.0, 0.0, 5), (80.0, 0.0, 5))
     assert (found.difference, found.in_standard_errors, found.p) == (1.0, None, None)
+
+
+@pytest.mark.parametrize("right", [0, 3, 10])
+def test_wilsons_interval_is_scipys_and_has_a_width_for_perfect_scores(
+    right: int,
+) -> None:
+    expected = scipy_stats.binomtest(right, 10).proportion_ci(method="wilson")
+    assert wilson(right / 10, 10) == pytest.approx(tuple(expected))
+
+
+def test_welchs_test_of_tiny_deviations_is_that_of_others() -> None:
+    found = welch((1e-90, 1e-90, 5), (0.0, 2e-90, 8))
+    expected = scipy_stats.ttest_ind_from_stats(1, 1, 5, 0, 2, 8, equal_var=False)
+    assert found.p == pytest.approx(expected.pvalue)
+
+
+def test_the_equivalence_of_nan_is_refused() -> None:
+    with pytest.raises(ValueError, match="difference nan"):
+        equivalence_p(math.nan, 0.2, 49, 0.5)

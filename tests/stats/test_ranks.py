@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
@@ -78,3 +79,22 @@ def test_a_score_that_is_not_a_number_is_not_ranked(wrong: float) -> None:
     scores = {"cora": {"gat": 1.0, "gcn": 2.0}, "pubmed": {"gat": wrong, "gcn": 1.0}}
     with pytest.raises(ValueError, match=f"score of gat on pubmed is {wrong}"):
         average_ranks(scores)
+
+
+def test_two_methods_are_told_apart_by_the_exact_sign_test() -> None:
+    for graphs in range(2, 30):
+        for wins in range(graphs // 2, graphs + 1):
+            rows = {str(n): {"a": 2.0 * (n < wins), "b": 1.0} for n in range(graphs)}
+            table = average_ranks(rows | {"tie": {"a": 1.0, "b": 1.0}})
+            ahead = abs(table.average["a"] - table.average["b"])
+            p = scipy_stats.binomtest(wins, graphs).pvalue
+            assert (ahead > table.critical_difference) == (p < 0.05), (graphs, wins)
+            assert table.test == "exact sign test"
+
+
+def test_equal_methods_are_seldom_told_apart_by_their_ranks() -> None:
+    draw = np.random.default_rng(0)
+    for graphs in (4, 5, 6, 8, 11):
+        first = draw.integers(0, 2, (2_000, graphs)).mean(axis=1)
+        limit = critical_difference(2, graphs)
+        assert (np.abs(2 * first - 1) > limit).mean() <= 0.05

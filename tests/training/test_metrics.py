@@ -223,3 +223,15 @@ def test_steps_with_a_metric_are_recorded_on_a_gpu_as_on_the_cpu(metric: str) ->
         assert loop.runs.can_be_captured
         histories.append(loop.history.cpu())
     torch.testing.assert_close(histories[1], histories[0], rtol=2e-2, atol=2e-2)
+
+
+def test_a_ranking_with_nan_has_no_score() -> None:
+    labels = torch.tensor([0, 1, 1, 0, 2])
+    for classes in (2, 3):
+        ranking = torch.rand(2, 5, classes)
+        ranking[1, 3] = torch.nan
+        of_classes = labels.clamp(max=classes - 1)
+        for metric in (roc_auc, average_precision):
+            first, second = vmap(metric, in_dims=(0, None))(ranking, of_classes)
+            assert first.isfinite()
+            assert second.isnan()

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .hypothesis_tests import paired_power as paired_power
     from .hypothesis_tests import welch as welch
     from .hypothesis_tests import wilcoxon_p as wilcoxon_p
+    from .hypothesis_tests import wilson as wilson
     from .paired import PairedComparison as PairedComparison
     from .paired import PairScores as PairScores
     from .paired import Summary as Summary

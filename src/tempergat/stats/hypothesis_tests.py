@@ -108,23 +108,15 @@ def welch(first: tuple[float, float, int], second: tuple[float, float, int]) -> 
     difference = mean_1 - mean_2
     if min(runs_1, runs_2) < 2:
         raise ValueError("Welch's test needs two runs or more on both sides")
-    standard_error = math.sqrt(std_1**2 / runs_1 + std_2**2 / runs_2)
+    error_1, error_2 = std_1 / math.sqrt(runs_1), std_2 / math.sqrt(runs_2)
+    standard_error = math.hypot(error_1, error_2)
     if standard_error == 0.0:
         return Welch(difference, 0.0, None, None, None)
-    result = scipy.stats.ttest_ind_from_stats(
-        mean_1, std_1, runs_1, mean_2, std_2, runs_2, equal_var=False
-    )
-    return Welch(
-        difference,
-        standard_error,
-        difference / standard_error,
-        float(result.pvalue),
-        standard_error**4
-        / (
-            (std_1**2 / runs_1) ** 2 / (runs_1 - 1)
-            + (std_2**2 / runs_2) ** 2 / (runs_2 - 1)
-        ),
-    )
+    shares = (error_1 / standard_error) ** 4, (error_2 / standard_error) ** 4
+    degrees = 1.0 / (shares[0] / (runs_1 - 1) + shares[1] / (runs_2 - 1))
+    t = difference / standard_error
+    p = 2.0 * float(scipy.special.stdtr(degrees, -abs(t)))
+    return Welch(difference, standard_error, t, p, degrees)
 
 
 def equivalence_p(
@@ -141,16 +133,39 @@ def equivalence_p(
         margin: The largest difference that counts as none, above 0.
 
     Raises:
-        ValueError: The standard error or the margin is not above 0.
+        ValueError: The standard error or the margin is not above 0, or the difference
+            is NaN.
     """
-    if standard_error <= 0.0 or margin <= 0.0:
+    if not (standard_error > 0.0 and margin > 0.0) or math.isnan(difference):
         raise ValueError(
-            f"the standard error is {standard_error} and the margin {margin}; both "
-            "must be above 0"
+            f"the standard error is {standard_error} and the margin {margin}, which "
+            f"must be above 0, and the difference {difference}"
         )
     above_low = scipy.stats.t.sf((difference + margin) / standard_error, degrees)
     below_high = scipy.stats.t.cdf((difference - margin) / standard_error, degrees)
     return float(max(above_low, below_high))
+
+
+def wilson(right: float, nodes: int, level: float = CONFIDENCE) -> tuple[float, float]:
+    """Wilson's interval of a share of nodes, which has a width for 0 and 1 too.
+
+    Args:
+        right: The share that was observed, 0 to 1.
+        nodes: How many nodes it is of.
+        level: How often the interval holds the true share.
+
+    Raises:
+        ValueError: The share is not between 0 and 1, or there is no node.
+    """
+    if not 0.0 <= right <= 1.0 or nodes < 1:
+        raise ValueError(
+            f"a share of {right} of {nodes} nodes; give 0 to 1 of 1 or more"
+        )
+    z = float(scipy.special.ndtri(0.5 + level / 2))
+    centre = (right + z * z / (2 * nodes)) / (1 + z * z / nodes)
+    half = math.sqrt(right * (1 - right) / nodes + (z / (2 * nodes)) ** 2)
+    half *= z / (1 + z * z / nodes)
+    return max(0.0, centre - half), min(1.0, centre + half)
 
 
 def paired_power(effect: float, std: float, pairs: int, alpha: float) -> float:

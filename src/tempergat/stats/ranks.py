@@ -1,4 +1,4 @@
-"""Ranks of methods over datasets: averages, Friedman's test, Nemenyi's difference."""
+"""Ranks of methods over datasets: averages, Friedman's test, critical differences."""
 
 import math
 from collections.abc import Mapping
@@ -20,8 +20,8 @@ class RankTable:
         friedman: Friedman's chi-squared; None for fewer than three methods, or where
             all methods tie on every dataset.
         friedman_p: p of Friedman's test.
-        critical_difference: Nemenyi's: average ranks that differ by less are not
-            significantly different at 5 %.
+        critical_difference: Average ranks that differ by no more are not significantly
+            different at 5 %; see the function.
     """
 
     average: dict[str, float]
@@ -41,17 +41,26 @@ class RankTable:
         return len(self.average) - 1
 
     @property
+    def test(self) -> str:
+        """The name of the test that the critical difference is of."""
+        return "exact sign test" if len(self.average) == 2 else "Nemenyi"
+
+    @property
     def too_few_datasets(self) -> bool:
         """Whether not even this difference would be significant."""
         return self.critical_difference >= self.largest_difference
 
 
-def critical_difference(methods: int, datasets: int) -> float:
-    """Nemenyi's critical difference of average ranks at 5 %.
+def critical_difference(methods: int, datasets: int, ties: int = 0) -> float:
+    """The largest difference of average ranks that is not significant at 5 %.
+
+    Nemenyi's for three methods or more. Of two, where it would claim too much, that of
+    the exact sign test.
 
     Args:
         methods: Number of methods, two or more.
         datasets: Number of datasets, two or more.
+        ties: On how many of them two methods tie.
 
     Raises:
         ValueError: There are fewer.
@@ -61,6 +70,13 @@ def critical_difference(methods: int, datasets: int) -> float:
             f"average ranks need two methods and two datasets or more, not {methods} "
             f"and {datasets}"
         )
+    if methods == 2:
+        untied = datasets - ties
+        losses = np.arange(untied + 1)
+        is_few = 2.0 * scipy.stats.binom.cdf(losses, untied, 0.5) < 1.0 - CONFIDENCE
+        # Means of ranks differ in their last bits.
+        most = (untied - 2 * int(is_few.sum())) / datasets + 1e-9
+        return most if is_few.any() else 1.0
     q = float(scipy.stats.studentized_range.ppf(CONFIDENCE, methods, math.inf))
     return q / math.sqrt(2) * math.sqrt(methods * (methods + 1) / (6 * datasets))
 
@@ -89,7 +105,6 @@ def average_ranks(scores: Mapping[str, Mapping[str, float]]) -> RankTable:
                     f"the score of {method} on {dataset} is {score}; leave the method "
                     "or the dataset out of the ranking"
                 )
-    difference = critical_difference(len(methods), len(scores))
     ranks = {}
     for dataset, row in scores.items():
         # Rounding makes equal scores tie, whatever their last bits.
@@ -98,6 +113,8 @@ def average_ranks(scores: Mapping[str, Mapping[str, float]]) -> RankTable:
         ranks[dataset] = dict(zip(methods, of_methods, strict=True))
     columns = {m: [row[m] for row in ranks.values()] for m in methods}
     average = {method: float(np.mean(column)) for method, column in columns.items()}
+    ties = sum(len(set(row.values())) == 1 for row in ranks.values())
+    difference = critical_difference(len(methods), len(scores), ties)
     friedman = friedman_p = None
     if len(methods) >= 3 and any(len(set(row.values())) > 1 for row in ranks.values()):
         result = scipy.stats.friedmanchisquare(*columns.values())

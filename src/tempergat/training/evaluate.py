@@ -56,7 +56,7 @@ def roc_auc(ranking: Tensor, labels: Tensor) -> Tensor:
     above = (ranked.hits_before_tie + ranked.hits_to_tie_end).double() / 2
     area = (above * ~ranked.is_hit).sum(0)
     pairs = ranked.positives * (labels.numel() - ranked.positives)
-    return _mean_over_classes(area / pairs.clamp(min=1), pairs > 0)
+    return _mean_over_classes(area / pairs.clamp(min=1), pairs > 0, ranking)
 
 
 def average_precision(ranking: Tensor, labels: Tensor) -> Tensor:
@@ -69,7 +69,7 @@ def average_precision(ranking: Tensor, labels: Tensor) -> Tensor:
     precision = ranked.hits_to_tie_end / (ranked.tie_end + 1).double()
     area = (precision * ranked.is_hit).sum(0)
     positives = ranked.positives
-    return _mean_over_classes(area / positives.clamp(min=1), positives > 0)
+    return _mean_over_classes(area / positives.clamp(min=1), positives > 0, ranking)
 
 
 class _Ranked:
@@ -103,11 +103,16 @@ class _Ranked:
         self.hits_before_tie = torch.where(starts > 0, before, 0)
 
 
-def _mean_over_classes(scores: Tensor, counted: Tensor) -> Tensor:
-    """The score of class 1 of two; of more classes the mean of those that count."""
+def _mean_over_classes(scores: Tensor, counted: Tensor, ranking: Tensor) -> Tensor:
+    """The score of class 1 of two; of more classes the mean of those that count.
+
+    NaN where the ranking has one.
+    """
     if scores.size(0) == 2:
-        return scores[1].double()
-    return (scores.double() * counted).sum() / counted.sum()
+        score = scores[1].double()
+    else:
+        score = (scores.double() * counted).sum() / counted.sum()
+    return torch.where(ranking.isnan().any(), torch.nan, score)
 
 
 CLASS_METRICS: dict[str, Callable[[Tensor, Tensor, int], Tensor]] = {

@@ -255,3 +255,8 @@ def test_a_note_says_what_the_methods_are_and_variants_of_gatv2_once() -> None:
     runs = study("cora", {"gat": 80.0, "gated": 84.0}, range(3))
     table = result_table(dataset_result(runs, METHODS, "gat"))
     assert "gated: GAT + gate after attention." in table.notes
+
+
+def test_a_p_below_the_level_never_reads_as_the_level() -> None:
+    shown = [p_value(p) for p in (0.0494, 0.0498, 0.04999, 0.05, 0.0502)]
+    assert shown == ["0.049", "<0.050", "<0.050", "0.050", "0.050"]

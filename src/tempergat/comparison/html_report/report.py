@@ -121,7 +121,7 @@ def _figures_of_several(comparisons: "Comparisons") -> list[_Figure]:
     if ranks is not None:
         caption = (
             "A bar joins methods whose average ranks differ by less than the critical "
-            "difference (Nemenyi's test, 5 %)."
+            f"difference ({ranks.test}, 5 %)."
         )
         count = len(ranks.datasets)
         if ranks.too_few_datasets:

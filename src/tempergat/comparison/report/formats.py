@@ -51,10 +51,12 @@ def mean_and_std(mean: float | None, std: float | None) -> str:
 
 
 def p_value(p: float | None) -> str:
-    """A p-value with three decimals; below that `<0.001`."""
+    """A p-value with three decimals; below that `<0.001`, just below 0.05 `<0.050`."""
     if p is None:
         return "-"
-    return "<0.001" if p < 0.001 else f"{p:.3f}"
+    if p < 0.001:
+        return "<0.001"
+    return "<0.050" if 0.0495 <= p < 0.05 else f"{p:.3f}"
 
 
 @dataclass(frozen=True)

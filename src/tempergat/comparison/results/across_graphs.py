@@ -271,14 +271,14 @@ def _summary_notes(across: AcrossGraphs) -> list[str]:
         friedman = "" if ranks.friedman_p is None else f"; Friedman's test: p {sign}{p}"
         graphs = counted(len(ranks.datasets), "graph")
         tested = (
-            f"{graphs} are too few for this test (Nemenyi, 5 %): average ranks of "
+            f"{graphs} are too few for this test ({ranks.test}, 5 %): average ranks of "
             f"{counted(len(ranks.average), 'method')} differ by "
             f"{ranks.largest_difference} at most, and a significant difference is "
             f"above {ranks.critical_difference:.2f}"
             if ranks.too_few_datasets
             else f"Average ranks over {graphs} that differ by less than "
-            f"{ranks.critical_difference:.2f} do not show which is better (Nemenyi, "
-            "5 %)"
+            f"{ranks.critical_difference:.2f} do not show which is better "
+            f"({ranks.test}, 5 %)"
         )
         notes.append(f"Rank 1 is the highest mean on a graph. {tested}{friedman}.")
         notes += [
