@@ -113,7 +113,8 @@ BAD_CALLS = [
     (r"\[7, 2\]", {}, X, torch.zeros(7, 2, dtype=torch.long)),
     ("list", {}, X, EDGES.tolist()),
     ("x must be a tensor, got ndarray", {}, X.numpy(), EDGES),
-    ("edge_index must be a .*, got ndarray", {}, X, EDGES.numpy()),
+    (r"index must be .* ndarray; convert it with torch.as_t", {}, X, EDGES.numpy()),
+    (r"numbers, got torch.int64 .* with x.float\(\)", {}, X.long(), EDGES),
     ("x has 6.*in_channels=4", {}, torch.randn(5, 6), EDGES),
     (r"\[5\]", {}, torch.randn(5), EDGES),
     ("edge_dim=7", {}, X, EDGES, torch.randn(2, 7)),
@@ -165,6 +166,13 @@ def test_an_option_no_layer_can_have_is_refused_by_name(backbone, name, value, w
     options = {"in_channels": 4, "out_channels": 3, name: value}
     with pytest.raises((ValueError, TypeError), match=re.escape(words)):
         LAYERS[backbone](**options)
+
+
+@pytest.mark.parametrize("backbone", LAYERS)
+def test_true_is_the_gate_on_the_output_and_false_is_none(backbone):
+    assert LAYERS[backbone](4, 3, gate=True).gate == "post"
+    assert LAYERS[backbone](4, 3, gate=False).gate is None
+    assert not hasattr(LAYERS[backbone](4, 3, gate=False), "lin_gate")
 
 
 @pytest.mark.parametrize("in_channels", [(4, 4), (-1, -1)])

@@ -57,6 +57,7 @@ def draw(number: int, device: str = "cpu", check: str = "assert_same") -> str:
             "import torch",
             f"from torch_geometric.nn import {_THEIRS}, HeteroConv, to_hetero",
             f"from tempergat.nn import {_OURS}, upgrade",
+            "from tempergat import nn as tempergat_nn",
             "from tests.support import same_function",
             "torch.manual_seed(0)",
             f'kind = {{"dtype": torch.{dtype}, "device": "{device}"}}',
@@ -155,7 +156,13 @@ def _twins(
     theirs, ours = _NAMES[kind]
     yield f"options = {options}"
     call = f"({in_channels}, {sizes.channels}, **options"
-    if rng.random() < 0.5:
+    plain = rng.random()
+    if plain < 0.2:
+        yield f"theirs = {theirs}{call}).to(**kind)"
+        yield f"ours = tempergat_nn.{theirs}{call}).to(**kind)"
+        yield "assert repr(ours) == repr(theirs)"
+        return
+    if plain < 0.5:
         yield f"theirs = {theirs}{call}).to(**kind)"
         new = {"temperature": None, "gate": None}
     else:
@@ -215,13 +222,19 @@ def _typed(rng: random.Random, sizes: Sizes, place: str) -> Iterator[str]:
     if place == "upgrade":
         check = "assert_same_after_upgrade"
         new["temperature"] = rng.choice((None, "layer", "head"))
-        yield f"theirs = model({theirs})"
+        package = rng.choice(("", "tempergat_nn."))
+        yield f"theirs = model({package}{theirs})"
         yield f"theirs(x, edge_index{more})"
         yield "ours = copy.deepcopy(theirs)"
         yield f"upgrade(ours, {_arguments(new)})"
     elif rng.random() < 0.5:
         yield f"theirs = model({theirs})"
-        yield f"ours = model({ours}, temperature=None, gate=None)"
+        plain = rng.random() < 0.5
+        yield (
+            f"ours = model(tempergat_nn.{theirs})"
+            if plain
+            else (f"ours = model({ours}, temperature=None, gate=None)")
+        )
     else:
         yield "theirs = None  # the equations"
         yield f"ours = model({ours}, {_arguments(new)})"

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import GATConv, GCNConv
 
+import tempergat.nn
 from tempergat.base import UserError
 from tempergat.training.loop import Loop
 from tempergat.training.runs.user_modules import BuildModule, callable_name, source_hash
@@ -252,6 +253,13 @@ def test_values_of_partials_and_closures_count() -> None:
     assert source_hash(one) != source_hash(two)
     assert source_hash(one) == source_hash(functools.partial(GATConv, heads=1))
     assert callable_name(one) == "GATConv"
+
+
+def test_a_layer_that_pyg_has_under_the_same_name_is_another_one() -> None:
+    ours = functools.partial(tempergat.nn.GATConv, heads=1)
+    assert callable_name(ours) == "tempergat.nn.GATConv"
+    assert callable_name(tempergat.nn.TemperGATConv) == "TemperGATConv"
+    assert source_hash(ours) != source_hash(functools.partial(GATConv, heads=1))
 
 
 def test_code_without_a_file_has_a_hash() -> None:

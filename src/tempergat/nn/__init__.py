@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from .conv.gat import TemperGATConv as TemperGATConv
     from .conv.gatv2 import TemperGATv2Conv as TemperGATv2Conv
     from .conv.gcn import batch_degree as batch_degree
+    from .conv.plain import GATConv as GATConv
+    from .conv.plain import GATv2Conv as GATv2Conv
+    from .conv.plain import TransformerConv as TransformerConv
     from .conv.transformer import TemperTransformerConv as TemperTransformerConv
     from .convert.dgl import from_dgl as from_dgl
     from .convert.pyg import upgrade as upgrade

@@ -9,12 +9,12 @@ from torch_geometric import EdgeIndex
 from torch_geometric.typing import SparseTensor
 from torch_geometric.utils import (
     coalesce,
-    is_torch_sparse_tensor,
+    is_sparse,
+    to_edge_index,
     to_torch_coo_tensor,
     to_torch_csc_tensor,
     to_torch_csr_tensor,
 )
-from torch_geometric.utils.sparse import ptr2index
 
 from tempergat.ops import Graph, as_constant, tensor_cache
 
@@ -63,7 +63,7 @@ def resolve(
     if isinstance(edge_index, Graph):
         graph = _checked_graph(edge_index, size, self_loops, reverse)
         return Adjacency(graph, None, lambda alpha: (graph.edge_index, alpha))
-    if is_matrix(edge_index):
+    if is_sparse(edge_index):
         return _from_matrix(edge_index, size, self_loops, reverse, cache)
 
     traced = mode == "traced"
@@ -133,18 +133,14 @@ def _checked_graph(
     return graph.with_self_loops() if self_loops else graph
 
 
-def _refuse_reverse(reverse: bool) -> None:
+def _from_matrix(
+    adj_t: Any, size: tuple[int, int], self_loops: bool, reverse: bool, cache: bool
+) -> Adjacency:
     if reverse:
         raise ValueError(
             "flow='target_to_source' cannot be combined with a sparse matrix; pass "
             "its transpose, adj_t.t(), and use the default flow"
         )
-
-
-def _from_matrix(
-    adj_t: Any, size: tuple[int, int], self_loops: bool, reverse: bool, cache: bool
-) -> Adjacency:
-    _refuse_reverse(reverse)
 
     # The cached value must hold neither the matrix itself nor its autograd graph.
     def build() -> Graph:
@@ -155,7 +151,9 @@ def _from_matrix(
     else:
         key = (size, self_loops)
         graph = tensor_cache.get(adj_t, key, build) if cache else build()
-        values = _coalesced(adj_t).values() if adj_t.dim() > 2 else None
+        is_coo = adj_t.layout == torch.sparse_coo
+        matrix = adj_t.coalesce() if is_coo else adj_t
+        values = matrix.values() if adj_t.dim() > 2 else None
 
     def pack(alpha: Tensor) -> Any:
         entries = graph.edge_index.long().flip(0)
@@ -179,44 +177,20 @@ _TO_MATRIX = {
 }
 
 
-def _indices(adj_t: Tensor) -> Tensor:
-    """Row and column of every entry, in the order of the values, [2, E]."""
-    adj_t = _coalesced(adj_t.detach())
-    if adj_t.layout == torch.sparse_coo:
-        return adj_t.indices()
-    if adj_t.layout == torch.sparse_csr:
-        return torch.stack([ptr2index(adj_t.crow_indices()), adj_t.col_indices()])
-    return torch.stack([adj_t.row_indices(), ptr2index(adj_t.ccol_indices())])
-
-
 def matrix_edges(adj_t: Any) -> Tensor:
     """Source and target of every entry of a transposed sparse matrix, [2, E]."""
-    if isinstance(adj_t, SparseTensor):
-        row, col, _ = adj_t.coo()
-        return torch.stack([col, row])
-    return _indices(adj_t).flip(0)
-
-
-def _coalesced(adj_t: Tensor) -> Tensor:
-    return adj_t.coalesce() if adj_t.layout == torch.sparse_coo else adj_t
-
-
-def is_matrix(edge_index: Any) -> bool:
-    """Whether edges are given as a sparse matrix."""
-    if isinstance(edge_index, Tensor):
-        return bool(is_torch_sparse_tensor(edge_index))
-    return isinstance(edge_index, SparseTensor)
+    if isinstance(adj_t, Tensor) and adj_t.layout == torch.sparse_coo:
+        # PyG's function would count as a change of the matrix.
+        return adj_t.detach().coalesce().indices().flip(0)
+    entries: Tensor = to_edge_index(adj_t)[0]
+    return entries.flip(0)
 
 
 def num_targets(edge_index: Any) -> int | None:
     """The number of target nodes, where the edges come with one."""
     if isinstance(edge_index, Graph):
         return edge_index.num_dst
-    if isinstance(edge_index, SparseTensor):
-        return int(edge_index.size(0))
     if isinstance(edge_index, EdgeIndex):
         columns: int | None = edge_index.sparse_size(1)
         return columns
-    if isinstance(edge_index, Tensor) and is_torch_sparse_tensor(edge_index):
-        return edge_index.size(0)
-    return None
+    return int(edge_index.size(0)) if is_sparse(edge_index) else None

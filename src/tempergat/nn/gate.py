@@ -53,7 +53,7 @@ class FeatureGate:
 
     def add_gate(
         self,
-        kind: GateKind,
+        kind: GateKind | bool,
         in_channels: int | tuple[int, int],
         width: int,
         bias_init: float = 2.0,
@@ -62,7 +62,7 @@ class FeatureGate:
         """Registers the gate's linear maps and draws their parameters.
 
         Args:
-            kind: ``"post"``, ``"first"`` or None for no gate.
+            kind: ``"post"`` or True, ``"first"``, None or False for no gate.
             in_channels: Input features per node, or a pair for sources and targets.
             width: Features that are gated, heads * channels.
             bias_init: Initial value of the gate's bias.
@@ -71,7 +71,7 @@ class FeatureGate:
         Raises:
             ValueError: The word names no gate.
         """
-        check_gate(kind)
+        kind = gate_kind(kind)
         self.gate_means = GateMeans()
         self._gate, self.gate_bias_init = kind, bias_init
         if kind is None:
@@ -275,10 +275,17 @@ class FeatureGate:
         )
 
 
-def check_gate(kind: object) -> None:
-    """Raises ValueError unless the word names a gate."""
-    if kind not in ("post", "first", None):
-        raise ValueError(f"gate must be 'post', 'first' or None, got {kind!r}")
+def gate_kind(given: GateKind | bool) -> GateKind:
+    """The gate that an argument names: True is ``"post"`` and False is None.
+
+    Raises:
+        ValueError: It names none.
+    """
+    if isinstance(given, bool):
+        return "post" if given else None
+    if given not in ("post", "first", None):
+        raise ValueError(f"gate must be 'post', 'first' or None, got {given!r}")
+    return given
 
 
 def _project_all(lin: Linear, x: Features | NodeInputs) -> Tensor:
@@ -311,3 +318,25 @@ class GateLinear(Linear):  # type: ignore[misc]
     def reset_parameters(self) -> None:
         super().reset_parameters()
         nn.init.constant_(self.bias, self.bias_init)
+
+    def _load_from_state_dict(self, *given: Any) -> None:
+        super()._load_from_state_dict(*given)
+        # torch's order: the state, the prefix, metadata, strict, the missing names.
+        _, prefix, _, _, missing, *_ = given
+        explained = any(isinstance(key, _OfAbsentGate) for key in missing)
+        if missing and missing[-1].startswith(prefix) and not explained:
+            missing[-1] = _OfAbsentGate(missing[-1])
+
+
+class _OfAbsentGate(str):
+    """The name of a missing weight; in torch's error message it says what to do.
+
+    A module is not told whether loading is strict, so it cannot raise the error itself.
+    """
+
+    def __format__(self, form: str) -> str:
+        return (
+            f"{format(str(self), form)} (weights of layers without a gate: load them "
+            "into PyG's layers, or into GATConv, GATv2Conv or TransformerConv of "
+            "tempergat.nn, and call tempergat.nn.upgrade(model))"
+        )

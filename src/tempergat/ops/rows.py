@@ -153,8 +153,8 @@ def check_edge_index(edge_index: Tensor) -> None:
     """Raises TypeError or ValueError unless the tensor can hold edges."""
     if not isinstance(edge_index, Tensor):
         raise TypeError(
-            f"edge_index must be a tensor or a tempergat.Graph, "
-            f"got {type(edge_index).__name__}"
+            f"edge_index must be a tensor or a tempergat.Graph, got "
+            f"{type(edge_index).__name__}; convert it with torch.as_tensor(edge_index)"
         )
     if edge_index.dtype not in (torch.int64, torch.int32):
         raise TypeError(

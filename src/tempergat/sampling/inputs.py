@@ -280,50 +280,39 @@ def topologies_of(
     return topologies
 
 
-def check_rows(
-    store: Any, num_nodes: int | None, num_edges: int | None, of_type: str = ""
-) -> None:
-    """Refuses attributes without a row for each node or edge, as their names promise.
+def check_rows(store: Any, counts: dict[str, int], of_type: str = "") -> None:
+    """Refuses attributes whose names promise a row per node or edge, and that have not.
 
     PyG takes such an attribute for one of the whole graph: every batch would have all
     of it, and its first rows would not be those of the seeds.
 
     Args:
         store: The attributes of a graph, of a node type or of an edge type.
-        num_nodes: Its number of nodes; None for an edge type.
-        num_edges: Its number of edges; None for a node type.
+        counts: Its number of "nodes" and of "edges".
         of_type: The type, for messages.
 
     Raises:
         UserError: An attribute has another number of rows.
     """
-    counts = {"nodes": num_nodes, "edges": num_edges}
     for key, value in store.items():
-        kinds = _PROMISED.get("_mask" if key.endswith("_mask") else key, "").split()
-        wanted = {name: counts[name] for name in kinds if counts[name] is not None}
-        rows = _rows(store, key, value)
-        if wanted and rows not in (None, *wanted.values()):
-            sizes = " and ".join(f"{count} {name}" for name, count in wanted.items())
+        kinds = _PROMISED.get("_mask" if key.endswith("_mask") else key, "")
+        wanted = {kind: count for kind, count in counts.items() if kind in kinds}
+        is_list = isinstance(value, list | tuple)
+        shape = (len(value),) if is_list else getattr(value, "shape", ())
+        if not (wanted and shape):
+            continue
+        rows = shape[store._parent().__cat_dim__(key, value, store)]
+        if rows not in wanted.values():
+            sizes = " and ".join(f"{count} {kind}" for kind, count in wanted.items())
             raise UserError(
                 f"{key}{of_type} has {rows} rows, but there are {sizes}; give one row "
                 "for each, or another name to what belongs to the whole graph"
             )
 
 
-# Which attributes have a row for what; labels and masks may be of either.
-_PROMISED = {
-    **dict.fromkeys(("x", "pos"), "nodes"),
-    **dict.fromkeys(("edge_attr", "edge_weight", "edge_type"), "edges"),
-    **dict.fromkeys(("y", "_mask"), "nodes edges"),
-}
-
-
-def _rows(store: Any, key: str, value: Any) -> int | None:
-    """The number of rows of an attribute; None for what has none."""
-    if isinstance(value, list | tuple):
-        return len(value)
-    shape = getattr(value, "shape", ())
-    return shape[store._parent().__cat_dim__(key, value, store)] if shape else None
+# Labels and masks may be those of nodes or of edges.
+_PROMISED = {"x": "nodes", "pos": "nodes", "y": "nodes edges", "_mask": "nodes edges"}
+_PROMISED |= dict.fromkeys(("edge_attr", "edge_weight", "edge_type"), "edges")
 
 
 def check_epoch(epoch: Any) -> None:

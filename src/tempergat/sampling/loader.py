@@ -118,17 +118,17 @@ class NeighborSampler:
             topologies = topologies_of(data, self._num_nodes, topology)
             self.fanout: Any = checked_typed_fanout(fanout, list(topologies))
             for node_type, number in self._num_nodes.items():
-                check_rows(data[node_type], number, None, f" of '{node_type}'")
+                check_rows(data[node_type], {"nodes": number}, f" of '{node_type}'")
             for kind in data.edge_types:
                 number = topologies[kind].num_edges
-                check_rows(data[kind], None, number, f" of {kind!r}")
+                check_rows(data[kind], {"edges": number}, f" of {kind!r}")
         else:
             self.seed_type, count = _NO_TYPE, num_nodes_of(data)
             self._num_nodes = {_NO_TYPE: count}
             self.fanout = checked_fanout(fanout)
             grouped = topology_of(data, count, topology)
             topologies = {_NO_EDGE_TYPE: grouped}
-            check_rows(data._store, count, grouped.num_edges)
+            check_rows(data._store, {"nodes": count, "edges": grouped.num_edges})
         self.device = next(iter(topologies.values())).device
         if device is not None:
             self.device = checked_device(device)

@@ -15,6 +15,7 @@ from torch_geometric.nn import (
     to_hetero,
 )
 
+import tempergat.nn
 from tempergat.nn import (
     TemperGATConv,
     TemperGATv2Conv,
@@ -31,6 +32,9 @@ KINDS = {
     GATv2Conv: TemperGATv2Conv,
     TransformerConv: TemperTransformerConv,
 }
+# Those of tempergat.nn under PyG's names.
+PLAIN = {getattr(tempergat.nn, theirs.__name__): theirs for theirs in KINDS}
+KINDS_OF_BOTH = KINDS | {plain: KINDS[theirs] for plain, theirs in PLAIN.items()}
 WITH_RESIDUAL = {
     GATConv: {"residual": True},
     GATv2Conv: {"residual": True},
@@ -61,20 +65,20 @@ def assert_same(a, b):
     assert (a - b).abs().max() <= 1e-6 * b.abs().max()
 
 
-@pytest.mark.parametrize("layer", KINDS)
+@pytest.mark.parametrize("layer", [*KINDS, *PLAIN])
 @pytest.mark.parametrize("gate", GATES)
 @pytest.mark.parametrize("temperature", [None, "layer", "head", 1.0])
 @pytest.mark.parametrize("edge_dim", [None, 3])
 def test_function_is_unchanged_and_new_parts_have_gradients(
     layer, gate, temperature, edge_dim
 ):
-    options = {"edge_dim": edge_dim, **WITH_RESIDUAL[layer]}
+    options = {"edge_dim": edge_dim, **WITH_RESIDUAL[PLAIN.get(layer, layer)]}
     model = randomise_biases(TwoLayers(layer, **options))
     edge_attr = EDGE_ATTR if edge_dim else None
     expected = model(X, EDGES, edge_attr)
     new = upgrade(model, temperature=temperature, gate=gate)
-    assert type(model.first) is KINDS[layer]
-    assert type(model.block["deep"]) is KINDS[layer]
+    assert type(model.first) is KINDS_OF_BOTH[layer]
+    assert type(model.block["deep"]) is KINDS_OF_BOTH[layer]
     out = model(X, EDGES, edge_attr)
     assert_same(out, expected)
 
@@ -119,19 +123,20 @@ def test_the_new_layers_have_the_layers_own_defaults():
         assert torch.equal(layer.lin_gate.bias, fresh.lin_gate.bias)
 
 
-@pytest.mark.parametrize("layer", KINDS)
+@pytest.mark.parametrize("layer", [*KINDS, *PLAIN])
 def test_a_new_residual_keeps_the_outputs_learns_and_is_named_as_pygs(layer):
-    model = randomise_biases(TwoLayers(layer, **WITHOUT_RESIDUAL[layer])).double()
+    theirs = PLAIN.get(layer, layer)
+    model = randomise_biases(TwoLayers(layer, **WITHOUT_RESIDUAL[theirs])).double()
     expected = model(X.double(), EDGES)
     new = upgrade(model, temperature=None, gate=None, residual=True)
     out = model(X.double(), EDGES)
     assert_same(out, expected)
-    name = "lin_skip" if layer is TransformerConv else "res"
+    name = "lin_skip" if theirs is TransformerConv else "res"
     maps = [getattr(conv, name) for conv in (model.first, model.block["deep"])]
     assert [id(p) for p in new] == [id(p) for lin in maps for p in lin.parameters()]
     out.pow(2).sum().backward()
     assert all(p.grad.abs().sum() > 0 for p in new)
-    options = {} if layer is TransformerConv else {"residual": True}
+    options = {} if theirs is TransformerConv else {"residual": True}
     TwoLayers(layer, **options).load_state_dict(model.state_dict())
 
 
@@ -142,6 +147,14 @@ def test_a_residual_that_a_layer_has_is_kept():
     assert model.first.res is kept
     assert all(p is not kept.weight for p in new)
     assert_same(model(X, EDGES), expected)
+
+
+def test_what_a_layer_keeps_between_calls_and_a_fixed_temperature_survive():
+    model = torch.nn.ModuleList([tempergat.nn.GATConv(6, 4, cache=False)])
+    upgrade(model, temperature=0.5, gate=True)
+    assert model[0].cache is False
+    assert model[0].temperature.item() == 0.5
+    assert model[0].gate == "post"
 
 
 def test_to_hetero_after_the_upgrade():

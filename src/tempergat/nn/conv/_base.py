@@ -20,7 +20,7 @@ from tempergat.nn.conv._inputs import (
     stack_sets,
 )
 from tempergat.nn.conv._messages import MessageLayer
-from tempergat.nn.gate import FeatureGate, GateKind, check_gate
+from tempergat.nn.gate import FeatureGate, GateKind, gate_kind
 from tempergat.nn.projection import Features, NodeInputs, Sides
 from tempergat.nn.skip import ResidualKind, SkipLayer, check_residual
 from tempergat.nn.temperature import Temperature, TemperatureKind, check_temperature
@@ -80,7 +80,7 @@ class AttentionLayer(
         edge_dim: int | None,
         temperature: TemperatureKind,
         init_temp: float,
-        gate: GateKind,
+        gate: GateKind | bool,
         gate_bias_init: float,
         cache: bool,
         negative_slope: float = 0.2,
@@ -91,7 +91,7 @@ class AttentionLayer(
         check_count("out_channels", out_channels)
         check_count("heads", heads)
         check_temperature(temperature, init_temp)
-        check_gate(gate)
+        gate = gate_kind(gate)
         check_residual(residual)
         check_rate("dropout", dropout)
         super().__init__(node_dim=0, **kwargs)

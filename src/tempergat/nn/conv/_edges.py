@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch_geometric.utils import scatter
+from torch_geometric.utils import is_sparse, scatter
 
-from tempergat.nn.adjacency import Adjacency, is_matrix, resolve
+from tempergat.nn.adjacency import Adjacency, resolve
 from tempergat.ops import Graph, gather_rows, is_tracing
 
 # The leading dimensions of x: one feature set has none.
@@ -140,7 +140,7 @@ class EdgeLayer:
         """
         if values is None:
             return None
-        if is_matrix(given):
+        if is_sparse(given):
             raise ValueError(
                 f"{name} needs edge_index as a [2, E] tensor or a tempergat.Graph, got "
                 f"{type(given).__name__}: the order of a matrix's entries is not that "
@@ -187,7 +187,7 @@ def pack_weights(adjacency: Adjacency, alpha: Tensor, sets: Sets, given: Any) ->
         ValueError: The edges are a sparse matrix, whose values would be the weights.
     """
     if sets:
-        if is_matrix(given):
+        if is_sparse(given):
             raise ValueError(
                 f"the attention weights of {list(sets)} feature sets cannot be values "
                 "of one sparse matrix; pass edge_index as a [2, E] tensor or a "

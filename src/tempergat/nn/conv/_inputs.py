@@ -66,7 +66,14 @@ def _check_features(side: str, x: Features, projection: Any) -> None:
             f"for many feature sets, got {list(x.shape)} for the {side} nodes"
         )
     # A module that a user put in the place of a linear map checks for itself.
-    expected = getattr(projection, "in_channels", -1)
+    expected = getattr(projection, "in_channels", None)
+    if expected is None:
+        return
+    if not x.dtype.is_floating_point:
+        raise TypeError(
+            f"x must hold floating-point numbers, got {x.dtype} for the {side} nodes; "
+            "convert it with x.float()"
+        )
     if expected > 0 and x.size(-1) != expected:
         raise ValueError(
             f"x has {x.size(-1)} {side} features per node, but the layer was made for "

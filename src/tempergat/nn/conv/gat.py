@@ -60,8 +60,8 @@ class TemperGATConv(AttentionLayer):
         temperature: ``"layer"`` (one learnable scalar), ``"head"`` (one per head), a
             number (fixed) or None (plain attention).
         init_temp: Initial value of a learnable temperature.
-        gate: ``"post"`` (on the aggregated output), ``"first"`` (on the projected
-            features) or None.
+        gate: ``"post"`` or True (on the aggregated output), ``"first"`` (on the
+            projected features), or None or False.
         gate_bias_init: Initial value of the gate's bias. 2 opens the gate (a mean of
             about 0.88), the paper's 0 starts it near one half.
         cache: Sort the edges of an ``edge_index`` once and use the result until the
@@ -95,7 +95,7 @@ class TemperGATConv(AttentionLayer):
         *,
         temperature: TemperatureKind = "layer",
         init_temp: float = 1.0,
-        gate: GateKind = "post",
+        gate: GateKind | bool = "post",
         gate_bias_init: float = 2.0,
         cache: bool = True,
         **kwargs: Any,

@@ -67,7 +67,7 @@ class TemperGATv2Conv(AttentionLayer):
         *,
         temperature: TemperatureKind = "layer",
         init_temp: float = 1.0,
-        gate: GateKind = "post",
+        gate: GateKind | bool = "post",
         gate_bias_init: float = 2.0,
         cache: bool = True,
         **kwargs: Any,

@@ -87,7 +87,7 @@ class TemperTransformerConv(AttentionLayer):
         *,
         temperature: TemperatureKind = "layer",
         init_temp: float = 1.0,
-        gate: GateKind = "post",
+        gate: GateKind | bool = "post",
         gate_bias_init: float = 2.0,
         qk_norm: bool = False,
         cache: bool = True,
@@ -96,7 +96,7 @@ class TemperTransformerConv(AttentionLayer):
         unknown = _OF_OTHERS & kwargs.keys()
         if unknown:
             raise TypeError(
-                f"TemperTransformerConv takes no {', '.join(sorted(unknown))}: it adds "
+                f"{type(self).__name__} takes no {', '.join(sorted(unknown))}: it adds "
                 f"no self-loops (add them to edge_index), has no LeakyReLU, and its "
                 f"residual is root_weight; leave it out"
             )

@@ -45,7 +45,7 @@ def from_dgl(
     negative_slope: float = 0.2,
     dropout: float = 0.0,
     temperature: TemperatureKind = "layer",
-    gate: GateKind = "post",
+    gate: GateKind | bool = "post",
     init_temp: float = 1.0,
 ) -> list[AttentionLayer]:
     """The layers of a DGL checkpoint, which give the outputs they gave in DGL.
@@ -234,7 +234,7 @@ def _make_layer(
                 f"attention vectors ask for {list(parameter.shape)}"
             )
         parameter.copy_(value)
-    if settings["gate"] is not None:
+    if layer.gate is not None:
         start_gate(layer)
     return layer
 

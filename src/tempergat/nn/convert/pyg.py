@@ -12,11 +12,12 @@ from torch import nn
 from torch_geometric.nn import GATConv, GATv2Conv, TransformerConv
 from torch_geometric.nn.dense.linear import is_uninitialized_parameter
 
+from tempergat.nn.conv import plain
 from tempergat.nn.conv._base import AttentionLayer
 from tempergat.nn.conv.gat import TemperGATConv
 from tempergat.nn.conv.gatv2 import TemperGATv2Conv
 from tempergat.nn.conv.transformer import TemperTransformerConv
-from tempergat.nn.gate import GateKind
+from tempergat.nn.gate import GateKind, gate_kind
 from tempergat.nn.temperature import TemperatureKind
 from tempergat.ops import is_compiled
 
@@ -24,14 +25,15 @@ from tempergat.ops import is_compiled
 def upgrade(
     model: nn.Module,
     temperature: TemperatureKind = "layer",
-    gate: GateKind = "post",
+    gate: GateKind | bool = "post",
     *,
     init_temp: float = 1.0,
     residual: bool = False,
 ) -> list[nn.Parameter]:
-    """Replaces every PyG attention layer in a model, in place.
+    """Replaces every plain attention layer in a model, in place.
 
-    They are ``GATConv``, ``GATv2Conv`` and ``TransformerConv``.
+    They are ``GATConv``, ``GATv2Conv`` and ``TransformerConv`` of PyG and of
+    ``tempergat.nn``.
 
     With ``init_temp=1`` the model computes the same function as before, and the new
     parts can learn from there. A gate starts at sigmoid(2), and the trained weights are
@@ -41,7 +43,7 @@ def upgrade(
         optimizer.add_param_group({"params": upgrade(model)})
 
     Args:
-        model: Any module that contains PyG attention layers, at any depth.
+        model: Any module that contains such layers, at any depth.
         temperature: As in the layers.
         gate: As in the layers.
         init_temp: Initial value of a learnable temperature.
@@ -53,7 +55,7 @@ def upgrade(
 
     Raises:
         ValueError: The model has no such layer, or all of them were upgraded before;
-            it is itself a PyG layer and cannot be replaced in place; a layer is lazy
+            it is itself such a layer and cannot be replaced in place; a layer is lazy
             and has not seen an input yet; a layer was compiled on its own; or, for a
             gate, weights cannot be rescaled because another module shares them or they
             are parametrised.
@@ -68,6 +70,7 @@ def upgrade(
             f"residual must be True or False, got {residual!r}: a gated skip would "
             "change what the model computes"
         )
+    gate = gate_kind(gate)
     _refuse_nothing_to_do(model)
     places = _find(model)
     layers = list({id(old): old for _, _, old in places}.values())
@@ -98,25 +101,27 @@ def upgrade(
 
 
 _REPLACEMENTS: dict[type[nn.Module], type[AttentionLayer]] = {
-    GATConv: TemperGATConv,
-    GATv2Conv: TemperGATv2Conv,
-    TransformerConv: TemperTransformerConv,
+    **dict.fromkeys((GATConv, plain.GATConv), TemperGATConv),
+    **dict.fromkeys((GATv2Conv, plain.GATv2Conv), TemperGATv2Conv),
+    **dict.fromkeys((TransformerConv, plain.TransformerConv), TemperTransformerConv),
 }
-_PYG = tuple(_REPLACEMENTS)
+_PLAIN = tuple(_REPLACEMENTS)
+_OF_V2 = GATv2Conv | TemperGATv2Conv
+_TRANSFORMERS = TransformerConv | TemperTransformerConv
 
 
 def _find(model: nn.Module) -> list[tuple[nn.Module, str, nn.Module]]:
     places = []
     for path, parent in model.named_modules():
         for name, child in parent._modules.items():
-            if not isinstance(child, _PYG):
+            if not isinstance(child, _PLAIN):
                 continue
             own = {n for n in child.__dict__ if callable(getattr(type(child), n, None))}
             patched = own - _set_by_explain(child)
             if type(child) in _REPLACEMENTS and not patched:
                 places.append((parent, name, child))
                 continue
-            problem = "is a subclass of PyG's layer"
+            problem = "is a subclass of a plain layer"
             if patched:
                 problem = f"has its own {', '.join(sorted(patched))}()"
             warnings.warn(
@@ -136,7 +141,7 @@ def _set_by_explain(layer: Any) -> set[str]:
 
 
 def _refuse_nothing_to_do(model: nn.Module) -> None:
-    if any(isinstance(module, _PYG) for module in model.modules()):
+    if any(isinstance(module, _PLAIN) for module in model.modules()):
         return
     name = type(model).__name__
     if any(isinstance(module, AttentionLayer) for module in model.modules()):
@@ -173,13 +178,14 @@ _OF_GAT = (*_SHARED, "negative_slope", "add_self_loops", "fill_value")
 
 def _unused(layer: Any) -> tuple[str, ...]:
     """Maps that PyG's layer has and never calls."""
-    without = isinstance(layer, TransformerConv) and not layer.root_weight
+    without = isinstance(layer, _TRANSFORMERS) and not layer.root_weight
     return ("lin_skip",) if without else ()
 
 
 def _replace(old: Any, residual: bool, **settings: Any) -> AttentionLayer:
     arguments: dict[str, Any] = {"in_channels": _channels(old), **settings}
-    if isinstance(old, TransformerConv):
+    arguments["cache"] = getattr(old, "cache", True)
+    if isinstance(old, _TRANSFORMERS):
         arguments |= {name: getattr(old, name) for name in (*_SHARED, "beta")}
         arguments["bias"] = old.lin_key.bias is not None
         arguments["root_weight"] = old.root_weight or residual
@@ -187,11 +193,11 @@ def _replace(old: Any, residual: bool, **settings: Any) -> AttentionLayer:
         arguments |= {name: getattr(old, name) for name in _OF_GAT}
         arguments["bias"] = old.bias is not None
         arguments["residual"] = old.residual or residual
-    if isinstance(old, GATv2Conv):
+    if isinstance(old, _OF_V2):
         arguments["share_weights"] = old.share_weights
     new = make_layer(_REPLACEMENTS[type(old)], arguments)
     # PyG's GATConv ignores edge_attr without edge_dim; its GATv2Conv raises an error.
-    new.ignores_edge_attr = isinstance(old, GATConv)
+    new.ignores_edge_attr = isinstance(old, GATConv | plain.GATConv)
     res = new.skip_map()
     for parameter in () if res is None else res.parameters():
         nn.init.zeros_(parameter)
@@ -214,9 +220,9 @@ def make_layer(
 def _channels(old: Any) -> int | tuple[int, int]:
     """The layer's input widths, also where it was made lazily."""
     names = ("lin_src", "lin_dst")
-    if isinstance(old, GATv2Conv):
+    if isinstance(old, _OF_V2):
         names = ("lin_l", "lin_r")
-    elif isinstance(old, TransformerConv):
+    elif isinstance(old, _TRANSFORMERS):
         names = ("lin_key", "lin_query")
     elif isinstance(old.in_channels, int):
         return int(old.lin.in_channels)
@@ -236,11 +242,10 @@ def _adopt(old: Any, new: AttentionLayer) -> None:
     for name in pruned:
         del new._parameters[name]
     new._modules.update(old._modules)
-    new._parameters.update(old._parameters)
-    # PyG registers a residual that a layer lacks as a parameter that is None.
-    if "res" in new._modules:
-        new._parameters.pop("res", None)
-    new._buffers.update(old._buffers)
+    # What a layer lacks has a name and is None, like a residual or a temperature.
+    for kind in ("_parameters", "_buffers"):
+        kept = getattr(old, kind).items()
+        getattr(new, kind).update({name: x for name, x in kept if x is not None})
     new._non_persistent_buffers_set |= old._non_persistent_buffers_set
     new.aggr = old.aggr
     skipped = new.__dict__.keys() | _set_by_explain(old)
@@ -286,7 +291,7 @@ def _refuse_what_cannot_be_rescaled(
 
 def _rescaled(layer: Any, gate: GateKind) -> Iterator[tuple[nn.Module, str, int]]:
     """Which weights to multiply by which power of the new gate to compensate for it."""
-    if isinstance(layer, TransformerConv | TemperTransformerConv):
+    if isinstance(layer, _TRANSFORMERS):
         powers = {"lin_value": -1}
         if gate == "first":
             powers |= {"lin_key": -1, "lin_query": -1}
@@ -296,7 +301,7 @@ def _rescaled(layer: Any, gate: GateKind) -> Iterator[tuple[nn.Module, str, int]
         for name, power in powers.items():
             yield from _parts(getattr(layer, name), power)
         return
-    v2 = isinstance(layer, GATv2Conv | TemperGATv2Conv)
+    v2 = isinstance(layer, _OF_V2)
     names = ["lin_l", "lin_r"] if v2 else ["lin", "lin_src", "lin_dst"]
     if gate == "post" and v2:
         names.append("lin_edge")

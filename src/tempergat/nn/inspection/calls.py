@@ -11,9 +11,10 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.typing import EdgeType
+from torch_geometric.utils import is_sparse
 
 from tempergat.base import UserError
-from tempergat.nn.adjacency import is_matrix, matrix_edges, resolve
+from tempergat.nn.adjacency import matrix_edges, resolve
 from tempergat.nn.batches import HasLayerGraphs
 from tempergat.nn.conv._base import AttentionLayer
 from tempergat.nn.conv._inputs import check_features, count_nodes
@@ -244,7 +245,7 @@ def layer_call(
     temperature = layer.temperature
     if temperature is not None:
         temperature = temperature.detach()
-    if is_matrix(given):
+    if is_sparse(given):
         given = matrix_edges(given)
     elif layer.target_to_source:
         ends = ends.flip(0)

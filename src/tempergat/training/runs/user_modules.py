@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+import torch_geometric.nn as pyg
 from torch import Tensor, nn
 
 from tempergat.base import UserError, is_out_of_memory
@@ -126,10 +127,15 @@ def source_hash(build: Callable[..., Any]) -> str:
 
 
 def callable_name(build: Callable[..., Any]) -> str:
-    """The name of a function or class, also inside a `functools.partial`."""
+    """The name of a function or class, also inside a `functools.partial`.
+
+    That of a layer of this package which PyG has under the same name is a full one.
+    """
     while isinstance(build, functools.partial):
         build = build.func
-    return str(getattr(build, "__name__", type(build).__name__))
+    name = str(getattr(build, "__name__", type(build).__name__))
+    is_ours = str(getattr(build, "__module__", "")).startswith("tempergat.nn.")
+    return f"tempergat.nn.{name}" if is_ours and hasattr(pyg, name) else name
 
 
 def _texts(value: Any, seen: set[int]) -> Iterator[str]:
