@@ -1,11 +1,14 @@
 """Columns of tables are scaled in training and wherever a trained model is used."""
 
 import json
+import shutil
 import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import Tensor
@@ -130,7 +133,9 @@ def test_a_new_graph_is_scaled_like_the_training_graph(
     cells = [row.split(",") for row in rows]
     rows = [",".join([*c[:3], str(1e6 * float(c[3])), *c[4:]]) for c in cells]
     (other / "nodes.csv").write_text("\n".join([header, *rows]))
-    with pytest.warns(UserWarning, match="the mean of revenue is .* convert it"):
+    with pytest.warns(
+        UserWarning, match="^revenue has mean .* in the training .* convert it"
+    ):
         probabilities = model.predict_proba(other)
     new = model.read_graph(other).data
     both = torch.cat([graph.data.x, new.x])
@@ -252,3 +257,74 @@ def test_comparisons_and_the_classifier_scale_and_mention_runs_without(
         classifier = tempergat.GraphClassifier(companies, "gat", scale=scale, **options)
         classifier.fit(graph.node_ids, labels)
         assert classifier.model_.config.scale_features is scale
+
+
+def changed_table(path: Path, file: str, column: str, change: Any) -> Path:
+    """A copy of a folder of tables with the numbers of one column changed."""
+    copy = (
+        path.parent / f"{path.name}-{file}-{column}-{len(list(path.parent.iterdir()))}"
+    )
+    shutil.copytree(path, copy)
+    table = pd.read_csv(copy / file)
+    table[column] = change(table[column])
+    table.to_csv(copy / file, index=False)
+    return copy
+
+
+@pytest.mark.parametrize("scale", [True, False])
+def test_every_changed_unit_is_noted_with_its_column_and_no_other(
+    tmp_path: Path, scale: bool
+) -> None:
+    generator = np.random.default_rng(0)
+    nodes, edges = 200, 600
+    label = generator.integers(2, size=nodes)
+    table = {
+        "near": 40 + 12 * generator.normal(size=nodes),
+        "far": 1000 + generator.normal(size=nodes),
+        "zero": 0.1 + generator.normal(size=nodes),
+        "flag": generator.random(nodes) < 0.3,
+        "rare": np.arange(nodes) == 3,
+        "same": np.full(nodes, 7),
+        "label": label,
+    }
+    ends = np.unique(generator.integers(nodes, size=(2, edges)), axis=1)
+    edges = ends.shape[1]
+    edge_table = {
+        "source": ends[0],
+        "target": ends[1],
+        "since": 2000 + 9 * generator.normal(size=edges),
+        "w": 1 + generator.random(edges),
+    }
+    path = tmp_path / "graph"
+    path.mkdir()
+    for name, columns in (("nodes.csv", table), ("edges.csv", edge_table)):
+        frame = pd.DataFrame(
+            {k: np.asarray(v, dtype=float) for k, v in columns.items()}
+        )
+        whole = ["label"] if name == "nodes.csv" else ["source", "target"]
+        frame[whole] = frame[whole].astype(int)
+        frame.to_csv(path / name, index=name == "nodes.csv", index_label="id")
+    options = ReadOptions(directed=True, edge_features=("since",), edge_weight="w")
+    model = trained(path, options, scale=scale, settings={"epochs": 1})
+    assert not model.read_graph(path).notes
+    columns = [("nodes.csv", name) for name in table if name != "label"]
+    columns += [("edges.csv", "since"), ("edges.csv", "w")]
+    for file, name in columns:
+        for factor in (1000.0, 100.0, 0.001):
+            if factor < 1 and name in ("flag", "rare", "same"):
+                # Such a column becomes a nearly constant one.
+                continue
+            other = changed_table(path, file, name, lambda c, f=factor: c * f)
+            noted = [n for n in model.read_graph(other).notes if "convert it" in n]
+            assert len(noted) == 1, (name, factor, noted)
+            assert noted[0].split()[0] == name
+            assert " but had " in noted[0]
+
+
+def test_graphs_of_equal_units_are_not_noted(tmp_path: Path) -> None:
+    companies = write_companies(tmp_path / "companies", n=100)
+    model = trained(companies, WITH_EDGES)
+    for seed in range(1, 11):
+        new = write_companies(tmp_path / f"new-{seed}", n=12 * seed, seed=seed)
+        notes = model.read_graph(new).notes
+        assert not any("convert it" in note for note in notes), (seed, notes)

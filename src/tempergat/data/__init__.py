@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .features import ColumnScale as ColumnScale
     from .features import density as density
     from .features import normalize_rows as normalize_rows
+    from .features import scale_of as scale_of
     from .features import to_dense as to_dense
     from .fetch.download import Progress as Progress
     from .fetch.locate import availability as availability

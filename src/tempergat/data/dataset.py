@@ -147,14 +147,22 @@ class Dataset:
             at: The number of the column.
         """
         owner, _, attribute = tensor.rpartition(".")
-        names = self.feature_names
-        if attribute == "edge_attr":
-            owner, names = "edges", self.edge_feature_names
-        elif owner:
-            known = self.type_names.get(owner)
-            names = None if known is None else known.features
+        owner = "edges" if attribute.startswith("edge_") else owner
+        names = self.column_names(tensor)
         name = names[at] if names else f"number {at}"
         return f"{name} of {owner}" if owner else name
+
+    def column_names(self, tensor: str) -> tuple[str, ...] | None:
+        """The names of features or of edge weights; None or empty without."""
+        owner, _, attribute = tensor.rpartition(".")
+        if attribute == "edge_attr":
+            return self.edge_feature_names
+        if attribute == "edge_weight":
+            return (self.edge_weight_name,) if self.edge_weight_name else ()
+        if not owner:
+            return self.feature_names if attribute == "x" else None
+        known = self.type_names.get(owner)
+        return None if known is None or attribute != "x" else known.features
 
     @property
     def store(self) -> BaseStorage:

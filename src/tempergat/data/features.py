@@ -4,7 +4,7 @@ Columns of numbers are centred and divided by their deviation, for training.
 """
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -22,8 +22,11 @@ from tempergat.data.dataset import tensors
 SPARSE_DENSITY = 0.10
 # Features as given get a note where their columns differ more in scale.
 _MOST_TIMES = 100.0
-# A column whose mean is farther away, in deviations, may have another unit.
+# A column whose mean is farther away, in deviations, may have another unit. So may one
+# whose deviation is so many times another one, more than incomes of few people differ.
 _FAR = 5.0
+_WIDER = 8.0
+_FEW_ROWS = 10
 _ROWS_AT_ONCE = 1 << 14
 # Numbers that lie within fewer steps of float32 lose much of what they say.
 _FEWEST_STEPS = 1000
@@ -157,8 +160,11 @@ def column_blocks(x: Tensor) -> Iterator[np.ndarray]:
             yield matrix[:, columns].toarray()
 
 
+COLUMN_KINDS = ("number", "0-1", "constant")
+
+
 def column_kinds(block: np.ndarray) -> list[str]:
-    """What each column holds: `number`, `0-1`, or `constant` where all are equal."""
+    """What each column holds, of `COLUMN_KINDS`; all of a constant are equal."""
     binary = ((block == 0) | (block == 1)).all(axis=0)
     kinds = np.where(binary, "0-1", "number")
     kinds = np.where((block == block[:1]).all(axis=0), "constant", kinds)
@@ -216,8 +222,11 @@ class ColumnScale:
     @property
     def columns(self) -> list[int]:
         """The columns that are scaled."""
-        pairs = enumerate(zip(self.mean, self.deviation, strict=True))
-        return [at for at, pair in pairs if pair != (0.0, 1.0)]
+        return [at for at, pair in enumerate(self._pairs) if pair != (0.0, 1.0)]
+
+    @property
+    def _pairs(self) -> list[tuple[float, float]]:
+        return list(zip(self.mean, self.deviation, strict=True))
 
     def on(self, device: torch.device) -> Callable[[Tensor], Tensor]:
         """The scaling of rows that are on a device; the result is dense."""
@@ -225,16 +234,31 @@ class ColumnScale:
         deviation = torch.tensor(self.deviation, dtype=torch.float32, device=device)
         return partial(_scaled, mean=mean, deviation=deviation)
 
-    def far_columns(self, x: Tensor) -> list[tuple[int, float]]:
-        """Columns whose mean in `x` is more than 5 deviations away, with that mean."""
-        if not len(x):
-            return []
-        means = _column_sums(x, lambda values: values) / len(x)
+    def far_columns(self, now: "ColumnScale", rows: int) -> list[int]:
+        """Columns whose mean or deviation is another one in another graph.
+
+        Args:
+            now: The mean and deviation of every column there.
+            rows: From how many rows they are; of few, a deviation may be small.
+        """
         return [
-            (at, float(means[at]))
-            for at in self.columns
-            if abs(means[at] - self.mean[at]) > _FAR * self.deviation[at]
+            at
+            for at, ((mean, deviation), (new_mean, new)) in enumerate(
+                zip(self._pairs, now._pairs, strict=True)
+            )
+            if (mean, deviation) != (0.0, 1.0)
+            and not (_is_binary(mean, deviation) and _is_binary(new_mean, new))
+            and (
+                abs(new_mean - mean) > _FAR * (deviation or abs(mean))
+                or (deviation and new > _WIDER * deviation)
+                or (rows >= _FEW_ROWS and _WIDER * new < deviation)
+            )
         ]
+
+
+def _is_binary(mean: float, deviation: float) -> bool:
+    """Whether numbers from 0 to 1 with this mean and deviation are 0 and 1 alone."""
+    return abs(deviation**2 - mean * (1 - mean)) < 1e-6
 
 
 def _scaled(x: Tensor, mean: Tensor, deviation: Tensor) -> Tensor:
@@ -252,19 +276,24 @@ def scaling_of(data: Data | HeteroData) -> dict[str, ColumnScale]:
     Returns:
         By the name of the tensor, as `tensors` gives it, those with such columns.
     """
-    scales = {}
-    for name, x in tensors(data):
-        if not name.endswith((".x", ".edge_attr")) or not len(x):
-            continue
-        means: list[float] = []
-        deviations: list[float] = []
-        for block in column_blocks(x):
-            values = block.astype(np.float64)
-            is_number = np.array(column_kinds(block)) == "number"
-            means += np.where(is_number, values.mean(axis=0), 0.0).tolist()
-            deviations += np.where(is_number, values.std(axis=0), 1.0).tolist()
-        scales[name] = ColumnScale(tuple(means), tuple(deviations))
+    scales = {
+        name: scale_of(x, ("number",))
+        for name, x in tensors(data)
+        if name.endswith((".x", ".edge_attr")) and len(x)
+    }
     return {name: scale for name, scale in scales.items() if scale.columns}
+
+
+def scale_of(x: Tensor, kinds: Collection[str] = COLUMN_KINDS) -> ColumnScale:
+    """The mean and the deviation of columns of some kinds, 0 and 1 for all others."""
+    means: list[float] = []
+    deviations: list[float] = []
+    for block in column_blocks(x if x.dim() > 1 else x.unsqueeze(1)):
+        values = block.astype(np.float64)
+        is_taken = np.isin(column_kinds(block), list(kinds))
+        means += np.where(is_taken, values.mean(axis=0), 0.0).tolist()
+        deviations += np.where(is_taken, values.std(axis=0), 1.0).tolist()
+    return ColumnScale(tuple(means), tuple(deviations))
 
 
 def note_on_scales(source: str, data: Data | HeteroData) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from tempergat.data import (
     option_flag,
     refuse_other_columns,
     refuse_unused_options,
+    scale_of,
     tensors,
 )
 from tempergat.training.graphs.inputs import types_of
@@ -70,7 +71,7 @@ def read_for_prediction(
             dataset = match_features(dataset, kind.feature_names, kind.name)
     _refuse_other_counts(dataset, metadata)
     dataset = replace(dataset, scaling=metadata.scaling)
-    notes += _other_units(dataset)
+    notes += _other_units(dataset, metadata)
     new = [note for note in notes if note not in dataset.notes]
     return replace(dataset, notes=(*dataset.notes, *new))
 
@@ -218,17 +219,21 @@ def _differences(dataset: Dataset, metadata: Metadata, is_path: bool) -> Iterato
         yield f"the edge weight of {dataset.name} is not used ({name}): {without}"
 
 
-def _other_units(dataset: Dataset) -> list[str]:
-    """Says which columns lie far from those of the training graph."""
+def _other_units(dataset: Dataset, metadata: Metadata) -> list[str]:
+    """Says which columns are far from those of the training graph."""
     values = dict(tensors(dataset.data))
     notes = []
-    for name, scale in dataset.scaling.items():
-        for at, mean in scale.far_columns(values[name]):
-            column = dataset.column_name(name, at)
+    for name, before in {**metadata.scaling, **metadata.columns}.items():
+        x = values.get(name)
+        if x is None or not len(x):
+            continue
+        now = scale_of(x)
+        for at in before.far_columns(now, len(x)):
             notes.append(
-                f"the mean of {column} is {mean:.6g} in {dataset.name}, but was "
-                f"{scale.mean[at]:.6g} with deviation {scale.deviation[at]:.6g} in the "
-                "training graph; if its unit is another one, convert it"
+                f"{dataset.column_name(name, at)} has mean {now.mean[at]:.6g} and "
+                f"deviation {now.deviation[at]:.6g} in {dataset.name}, but had "
+                f"{before.mean[at]:.6g} and {before.deviation[at]:.6g} in the training "
+                "graph; if its unit is another one, convert it"
             )
     return [one_line(note) for note in notes]
 

@@ -25,7 +25,7 @@ from typing_extensions import TypedDict
 
 import tempergat
 from tempergat.base import UserError, first_validation_error
-from tempergat.data import ColumnScale, Dataset, ReadOptions
+from tempergat.data import ColumnScale, Dataset, ReadOptions, scale_of, tensors
 from tempergat.nn import NodeType
 from tempergat.training.devices.choice import device_name
 from tempergat.training.graphs.inputs import edge_dim_of, in_channels_of, types_of
@@ -85,6 +85,8 @@ class Metadata(BaseModel):
             for a graph of one type.
         scaling: How the columns of the training graph were scaled, as of `Dataset`;
             empty where they were used as given.
+        columns: The mean and deviation of all columns that have a name, edge weights
+            too, by the same names; empty in older checkpoints.
         time_s: Seconds spent so far. The checkpoint of a finished run does not keep
             them, so that the same run always makes the same file.
     """
@@ -110,6 +112,7 @@ class Metadata(BaseModel):
     read_options: ReadOptions | None
     node_types: tuple[StoredNodeType, ...] | None = None
     scaling: dict[str, ColumnScale] = {}
+    columns: dict[str, ColumnScale] = {}
     time_s: float = 0.0
 
     @field_validator("read_options", mode="before")
@@ -138,12 +141,15 @@ class Metadata(BaseModel):
         if bool(self.scaling) != self.config.scale_features:
             raise ValueError("scale_features and the scaling of columns disagree")
         widths = {".x": self.in_channels, ".edge_attr": len(self.edge_feature_names)}
+        widths[".edge_weight"] = 1
         if self.node_types is not None:
             widths = {f"{kind.name}.x": kind.num_features for kind in self.node_types}
-        for name, scale in self.scaling.items():
+        for name, scale in (*self.scaling.items(), *self.columns.items()):
             fits = len(scale.mean) == len(scale.deviation) == widths.get(name)
             fits &= all(map(math.isfinite, scale.mean))
-            if not fits or not all(0.0 < d < math.inf for d in scale.deviation):
+            # A column that is not scaled may be constant.
+            least = 0.0 if scale is self.columns.get(name) else math.ulp(0.0)
+            if not fits or not all(least <= d < math.inf for d in scale.deviation):
                 raise ValueError(f"the scaling of {name} does not fit its columns")
         # Refuses cells outside of the matrix.
         _ = self.confusion_rows
@@ -166,7 +172,7 @@ class Metadata(BaseModel):
         self, serialize: SerializerFunctionWrapHandler
     ) -> dict[str, Any]:
         values: dict[str, Any] = serialize(self)
-        for name in ("node_types", "scaling"):
+        for name in ("node_types", "scaling", "columns"):
             if not values.get(name):
                 values.pop(name, None)
         return values
@@ -196,6 +202,11 @@ def metadata_of(
         read_options=dataset.read_options,
         node_types=None if types is None else tuple(stored),
         scaling=dict(dataset.scaling) if config.scale_features else {},
+        columns={
+            name: scale_of(x)
+            for name, x in tensors(dataset.data)
+            if len(x) and dataset.column_names(name)
+        },
     )
 
 

@@ -220,8 +220,8 @@ class TrainedModel(PreparedModule):
         """Uploads the model to the Hugging Face Hub (`pip install 'tempergat[hub]'`).
 
         Everyone who may read the repository sees what ``config.json`` says: names of
-        features and classes, mean and deviation of scaled columns, and how the training
-        graph was read.
+        features and classes, mean and deviation of columns with names, and how the
+        training graph was read.
 
         Args:
             repo_id: The repository, as ``user/name``; made when missing.
