@@ -141,8 +141,10 @@ def test_one_method_better_than_all_others_is_called_best() -> None:
     assert shown.screened[0].highest_share == pytest.approx(1.0)
     assert shown.beats_mlp is not None
     assert shown.beats_mlp.word == "shown"
-    assert shown.sentence.startswith("temp_gated is best on these validation nodes (")
-    assert shown.sentence.endswith("); left out: gat, gcn and mlp.")
+    assert shown.sentence == (
+        "temp_gated is the best of four on the validation nodes (95 %); left out: gat, "
+        "gcn, mlp."
+    )
 
 
 def test_a_screening_has_the_words_of_compare() -> None:
@@ -151,12 +153,10 @@ def test_a_screening_has_the_words_of_compare() -> None:
     shown = screening_of(screening(means), 500, parameters)
     assert (shown.best, shown.simplest) == ("temp_gated", "mlp")
     assert set(members(shown)) == {"temp_gated", "gat", "mlp"}
-    assert shown.sentence.startswith(
-        "The best of 4 methods on these validation nodes is one of these 3 (95 %): "
-    )
-    assert shown.sentence.endswith(
-        "the simplest is mlp; left out: gcn. No method beats mlp by a point or more: "
-        "the edges do not help here."
+    assert shown.sentence == (
+        "No method beats mlp by a point or more: the edges do not help by as much. The "
+        "best of four on the validation nodes is one of these three (95 %): "
+        "temp_gated, gat and mlp; the simplest of them: mlp; left out: gcn."
     )
 
 
@@ -173,8 +173,9 @@ def test_a_screening_leaves_out_a_method_with_one_finished_run() -> None:
     scores["gated"] = {0: 99.0} | dict.fromkeys(range(1, 8))
     shown = screening_of(scores, 500)
     assert (shown.best, members(shown)) == ("gat", ("gat",))
-    assert shown.sentence.endswith(
-        "; left out: gatv2. gated has too few runs to be compared."
+    assert shown.sentence == (
+        "gated has too few runs to be compared. gat is the best of two on the "
+        "validation nodes (95 %); left out: gatv2."
     )
 
 

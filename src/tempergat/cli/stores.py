@@ -85,7 +85,8 @@ def report(
     shown = stored[0] if len(stored) == 1 else Comparisons(tuple(stored))
     write_output(shown.to_html(model=model, graph=data), out, path)
     echo_beside(f"report   {path}", path)
-    echo_beside(shown.verdict, path)
+    answer = shown.verdict if isinstance(shown, Comparisons) else str(shown.answer)
+    echo_beside(answer, path)
 
 
 def merge(

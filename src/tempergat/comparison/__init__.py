@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from .plan import Plan as Plan
     from .plan import make_plan as make_plan
     from .plan import read_graphs as read_graphs
+    from .report.answers import WIDEST_ANSWER as WIDEST_ANSWER
+    from .report.answers import Answer as Answer
     from .report.formats import Table as Table
     from .report.formats import aligned as aligned
     from .report.formats import mean_and_std as mean_and_std

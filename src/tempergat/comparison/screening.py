@@ -15,8 +15,9 @@ import torch
 from tempergat.base import UserError
 from tempergat.comparison.measure import Measurements, measure
 from tempergat.comparison.paper import PAPER_METHODS
+from tempergat.comparison.report.answers import which_is_best
 from tempergat.comparison.report.formats import mean_and_std
-from tempergat.comparison.report.sentences import best_in_words, denial
+from tempergat.comparison.report.sentences import denial, on_untested
 from tempergat.comparison.results.result import simplest_of
 from tempergat.comparison.storage.store import Store
 from tempergat.comparison.sweeps.state import OnProgress
@@ -226,11 +227,15 @@ def _sentence(
     best = screened[0]
     if len(screened) == 1:
         return f"Only {best.method} finished a run; there is nothing to compare."
-    score = f"({mean_and_std(best.summary.mean, best.summary.std)})"
-    where = "on these validation nodes"
-    first = best_in_words(found, best.method, score, simplest, where)
-    second = denial(beats_mlp, "mlp", ": the edges do not help here")
-    return f"{'. '.join([first, *second])}."
+    before = denial(beats_mlp, "seeds", "mlp", "the edges") + on_untested(found)
+    if found is None:
+        score = mean_and_std(best.summary.mean, best.summary.std)
+        last = (
+            f"Too few runs to compare methods; {best.method} scores highest ({score})."
+        )
+    else:
+        last = str(which_is_best(found, simplest, "on the validation nodes"))
+    return " ".join([*before, last])
 
 
 def _standard_error(accuracy: float, nodes: int) -> float:

@@ -49,6 +49,12 @@ class BestSet:
     p: Mapping[str, float]
     pairs: int
 
+    def standing(self, method: str) -> str:
+        """`best` where it alone could be; `yes`, `left out` or `too few runs`."""
+        if method in self.members:
+            return "yes" if len(self.members) > 1 else "best"
+        return "left out" if method in self.left_out else "too few runs"
+
 
 @dataclass(frozen=True)
 class Claim:

@@ -1,5 +1,6 @@
 """Comparisons on the terminal: the progress, then the tables."""
 
+import sys
 from collections.abc import Callable, Sequence
 
 from rich.console import Console, Group, RenderableType
@@ -10,6 +11,7 @@ from tempergat.cli.ui.output import echo, print_json
 from tempergat.cli.ui.signals import resume_command
 from tempergat.cli.ui.tables import SafeConsole, layout, print_table
 from tempergat.comparison import (
+    WIDEST_ANSWER,
     Comparison,
     Comparisons,
     FinishedShard,
@@ -174,8 +176,30 @@ def print_comparison(
     """
     print_table(SafeConsole(), comparison.text_table, verbose=verbose)
     _print_files(comparison)
-    if with_answer:
-        echo(comparison.verdict)
+    if not with_answer:
+        return
+    for claim in comparison.claims:
+        echo(claim)
+    more = _command_for_more(comparison)
+    if more is not None:
+        echo(f"more     {more}")
+    console = SafeConsole()
+    answer = comparison.answer.in_two_lines(min(console.width, WIDEST_ANSWER))
+    console.print(answer, soft_wrap=not console.is_terminal)
+
+
+def _command_for_more(comparison: Comparison) -> str | None:
+    """The command that continues with as many seeds or splits as the answer names."""
+    fewer, is_trained = comparison.result.fewer, bool(comparison.files)
+    if fewer is None or not is_trained:
+        return None
+    changed = {"--runs": str(fewer[0])}
+    if comparison.result.splits > 1:
+        # Splits that come with the graph are as many as there are.
+        if "--splits" not in sys.argv:
+            return None
+        changed["--splits"] = changed["--runs"]
+    return resume_command(changed)
 
 
 def _print_files(comparison: Comparison) -> None:

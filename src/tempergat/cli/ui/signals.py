@@ -5,10 +5,10 @@ import shlex
 import shutil
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
+from types import FrameType, MappingProxyType
 
 # Shells report a process that died of signal n as 128 + n.
 _SIGNAL_BASE = 128
@@ -68,14 +68,23 @@ def stopped(stop: KeyboardInterrupt) -> int:
     return exit_status(stop)
 
 
-def resume_command() -> str:
-    """The command this process was started with, to paste into a shell."""
+def resume_command(changed: Mapping[str, str] = MappingProxyType({})) -> str:
+    """The command this process was started with, to paste into a shell.
+
+    Args:
+        changed: Values of options in place of those given.
+    """
     program = Path(sys.argv[0])
     if program.name == "__main__.py":
         start = [_as_typed(Path(sys.executable)), "-m", "tempergat"]
     else:
         start = [_as_typed(program)]
-    return shlex.join([*start, *sys.argv[1:]])
+    given = sys.argv[1:]
+    for name, value in changed.items():
+        given = [one for one in given if not one.startswith(f"{name}=")]
+        at = given.index(name) if name in given else len(given)
+        given[at : at + 2] = [name, value]
+    return shlex.join([*start, *given])
 
 
 def _as_typed(program: Path) -> str:

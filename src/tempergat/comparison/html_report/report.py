@@ -28,7 +28,7 @@ from tempergat.comparison.html_report.line_charts import (
 from tempergat.comparison.html_report.page import page_html, rendered
 from tempergat.comparison.html_report.tables import score_table
 from tempergat.comparison.paper import published_scores
-from tempergat.comparison.report.sentences import ONE_CLASS_MARK
+from tempergat.comparison.report.sentences import ONE_CLASS_MARK, claims
 from tempergat.comparison.report.tables import shown_interval
 from tempergat.comparison.results.result import METRIC_NAMES, DatasetResult
 
@@ -170,7 +170,8 @@ def _section(
         name=name,
         number=number,
         is_alone=is_alone,
-        verdict=comparison.verdict,
+        answer=comparison.answer,
+        claims=claims(result),
         recipe=comparison.recipe,
         one_class_mark=ONE_CLASS_MARK,
         of_one_class=[row for row in result.results if row.only_class],

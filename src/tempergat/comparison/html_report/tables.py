@@ -7,10 +7,14 @@ from tempergat.comparison.html_report.page import rendered
 from tempergat.comparison.html_report.svg import Scale
 from tempergat.comparison.paper import PaperCell
 from tempergat.comparison.report.formats import Table, mean_and_std, percent, signed
-from tempergat.comparison.report.sentences import notes_on_one_class
+from tempergat.comparison.report.sentences import (
+    answer,
+    claims,
+    notes_on_one_class,
+)
 from tempergat.comparison.report.tables import (
     AGAINST_BACKBONE,
-    AGAINST_HIGHEST,
+    COULD_BE_BEST,
     Column,
     notes_on_methods,
     result_columns,
@@ -53,7 +57,7 @@ def score_table(
         "table": table,
         "marks": table.marks,
         "columns": columns,
-        "verdicts": ("verdict", AGAINST_BACKBONE, AGAINST_HIGHEST),
+        "verdicts": ("verdict", AGAINST_BACKBONE, COULD_BE_BEST),
         "notes": notes,
         "badges": [
             ("best" if comparison.best_set == (row.method,) else "highest mean")
@@ -94,7 +98,7 @@ def as_html(table: Table) -> str:
     return rendered("html_report/table.html", table=table)
 
 
-def notebook_html(result: DatasetResult, table: Table, answer: str) -> str:
+def notebook_html(result: DatasetResult, table: Table) -> str:
     """The answer and the table with every run, in the colours of the notebook.
 
     There are no scripts or style sheets in it.
@@ -102,7 +106,6 @@ def notebook_html(result: DatasetResult, table: Table, answer: str) -> str:
     Args:
         result: The result of one dataset.
         table: Its table, with one row per method in the order of the result.
-        answer: What the comparison shows, in one sentence.
     """
     scores = [list(row.scores.values()) for row in result.results]
     every = [score for row in scores for score in row]
@@ -110,7 +113,8 @@ def notebook_html(result: DatasetResult, table: Table, answer: str) -> str:
     span = f", {percent(low)} to {percent(high)}" if every else ""
     return rendered(
         "html_report/notebook.html",
-        answer=answer,
+        answer=answer(result),
+        claims=claims(result),
         table=table,
         marks=table.marks,
         columns=(*table.columns, f"every run{span}"),

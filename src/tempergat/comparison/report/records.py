@@ -82,6 +82,7 @@ def as_rows(result: DatasetResult) -> list[dict[str, Any]]:
             {
                 **of_all,
                 **{k: v for k, v in record.items() if k not in _NESTED},
+                "could_be_best": result.could_be_best(method.method),
                 **{name: comparison.get(name) for name in _COMPARISON_COLUMNS},
             }
         )

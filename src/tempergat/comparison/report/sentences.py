@@ -1,15 +1,15 @@
 """What a result shows, in words that say no more than the tests.
 
-First which methods are best, by tests of all pairs, or how they compare with the
-baseline that was asked for; then whether variants beat their backbones.
+The answer says which methods could be the best, or how they compare with the baseline
+that was asked for. What else was tested stands before it.
 """
 
 from collections.abc import Sequence
 
 from tempergat.base import joined, listed
+from tempergat.comparison.report.answers import Answer, in_words, which_is_best
 from tempergat.comparison.report.formats import mean_and_std, p_value, percent
 from tempergat.comparison.results.result import DatasetResult, MethodResult
-from tempergat.nn import METHODS
 from tempergat.stats import BestSet, Claim, PairedComparison
 
 # Beside the name of a method that predicts one class for every test node.
@@ -18,67 +18,119 @@ ONE_CLASS_MARK = "†"
 _MOST_NAMED = 4
 # It names up to so many methods that predict one class, and counts more.
 _MOST_OF_ONE_CLASS = 3
+_UNDECIDED = {
+    "": "",
+    "too few pairs": "; there are too few {pairs} to tell",
+    "no spread": "; all {pairs} have the same difference, which no test can judge",
+}
 
 
 def verdict(result: DatasetResult) -> str:
-    """The sentences. A claim is made only where a corrected p-value supports it.
+    """All sentences, the answer last."""
+    return " ".join([*claims(result), str(answer(result))])
 
-    Methods that predict one class for every test node are named at the end.
-    """
-    best = result.best
+
+def answer(result: DatasetResult) -> Answer:
+    """Which methods could be the best, or which ones beat the baseline."""
+    best, where = result.best, f"on {result.dataset}'s test nodes"
     if best is None:
-        return f"No run finished on {result.dataset}."
-    largest = result.largest_class
-    guess = "" if largest is None else f" ({percent(largest.mean)})"
-    sentences = [
-        *denial(result.beats_guessing, f"guessing{guess}"),
-        _first_answer(result, best),
-        *denial(result.beats_mlp, "mlp", ": the edges do not help here"),
-        *_on_backbones(result),
-    ]
-    return f"{'. '.join(sentences)}{one_class_clause(result)}."
-
-
-def _first_answer(result: DatasetResult, best: MethodResult) -> str:
-    where = f"on {result.dataset}"
-    score = f"({mean_and_std(best.summary.mean, best.summary.std)})"
-    if result.pairs:
-        return best_in_words(
-            result.best_set, best.method, score, result.simplest, where
-        )
+        return Answer(f"No run finished on {result.dataset}")
+    if result.best_set is not None:
+        return which_is_best(result.best_set, result.simplest, where)
+    score = mean_and_std(best.summary.mean, best.summary.std)
+    if len([row for row in result.results if row.scores]) == 1:
+        alone = "there is nothing to compare it with"
+        return Answer(f"{best.method} scores {score} on {result.dataset}; {alone}")
     compared = list(result.against_baseline.values())
-    if not compared or len([r for r in result.results if r.scores]) < 2:
-        return (
-            f"{best.method} scores {score[1:-1]} {where}; there is no other method "
-            "with a finished run to compare it with"
-        )
-    highest = f"{best.method} scores highest {score}"
     if all(c.verdict == "too few runs" for c in compared):
-        return f"Too few runs to compare methods {where}; {highest}"
-    none = f"no method is shown to differ from {compared[0].baseline}"
-    return f"O{where[1:]} {_differences(compared) or none}; {highest}"
+        return Answer(
+            f"Too few runs to compare methods on {result.dataset}; {best.method} "
+            f"scores highest ({score})"
+        )
+    against = compared[0].baseline
+    better, worse = (
+        tuple(c.method for c in compared if c.verdict == word)
+        for word in ("better", "worse")
+    )
+    which = f"{in_words(len(better))} of {in_words(len(compared))} are".capitalize()
+    if len(better) < 2:
+        which = f"{better[0] if better else 'No method'} is"
+    names = better if len(better) > 1 else ()
+    headline = f"{which} shown to beat {against} {where}"
+    return Answer(headline, names, rest=worse, about_rest=f"worse than {against}")
+
+
+def claims(result: DatasetResult) -> list[str]:
+    """What was tested besides, a sentence each."""
+    if result.best is None:
+        return []
+    largest, pairs = result.largest_class, result.pairing
+    guess = "" if largest is None else f" ({percent(largest.mean)})"
+    return [
+        *denial(result.beats_guessing, pairs, f"guessing{guess}"),
+        *denial(result.beats_mlp, pairs, "mlp", "the edges"),
+        *_on_backbones(result),
+        *on_untested(result.best_set),
+        *_on_one_class(result),
+        *_on_more_pairs(result),
+    ]
+
+
+def _on_more_pairs(result: DatasetResult) -> list[str]:
+    """What more seeds, or splits, would do for the answer, if anything."""
+    if result.fewer is None:
+        return []
+    pairs, size = result.fewer
+    about = max(1, round(size))
+    methods = f"{in_words(about)} method{'' if about == 1 else 's'}"
+    return [
+        f"With about {pairs} {result.pairing} about {methods} could still be the best."
+    ]
+
+
+def denial(
+    claim: Claim | None, pairs: str, what: str, means: str = "", who: str = "method"
+) -> list[str]:
+    """What may be said where no method is shown to beat something.
+
+    Args:
+        claim: What the tests say of it; None where none was made.
+        pairs: What the tests are over: seeds or splits.
+        what: What would have to be beaten.
+        means: What would be shown to help.
+        who: Which kind of method would have to beat it.
+    """
+    if claim is None or claim.word == "shown":
+        return []
+    if claim.word == "at most a point":
+        so = f": {means} do not help by as much" if means else ""
+        return [f"No {who} beats {what} by a point or more{so}."]
+    so = f", so {means} are not shown to help" if means else ""
+    why = _UNDECIDED[claim.reason].format(pairs=pairs)
+    if claim.pairs_needed is not None:
+        why += f"; about {claim.pairs_needed} {pairs} would tell"
+    return [f"No {who} is shown to beat {what}{so}{why}."]
+
+
+def on_untested(found: BestSet | None) -> list[str]:
+    """Which methods no test says anything about; empty where all were tested."""
+    if found is None or not found.untested:
+        return []
+    have = "has" if len(found.untested) == 1 else "have"
+    return [f"{_named(found.untested)} {have} too few runs to be compared."]
 
 
 def _on_backbones(result: DatasetResult) -> list[str]:
-    """Whether variants beat their backbones; empty where that was not tested."""
-    variants = [
-        c
-        for method, c in result.against_baseline.items()
-        if method in METHODS
-        and c.baseline == METHODS[method].backbone
-        and c.verdict != "too few runs"
-    ]
-    if not result.pairs or not variants:
+    """Whether variants beat their backbones, the second question."""
+    if result.best_set is None:
         return []
-    words = _differences(variants)
-    if any(c.verdict == "better" for c in variants):
-        return [words]
-    none = denial(result.beats_backbone, "its backbone", who="variant")
-    return ["; ".join([*none, *([words] if words else [])])]
+    none = denial(result.beats_backbone, result.pairing, "its backbone", who="variant")
+    words = _differences(list(result.against_baseline.values()))
+    return [*none, *([f"{words}."] if words else [])]
 
 
 def _differences(compared: Sequence[PairedComparison]) -> str:
-    """`gated beats gat by 1.8 points (p = 0.002)`; empty where all is within noise."""
+    """`gated beats gat by 1.8 points (p = 0.002)`; empty where nothing is shown."""
     parts = []
     for baseline in dict.fromkeys(c.baseline for c in compared):
         against = [c for c in compared if c.baseline == baseline]
@@ -105,61 +157,6 @@ def _beats(better: Sequence[PairedComparison]) -> str:
     )
 
 
-def best_in_words(
-    found: BestSet | None, best: str, score: str, simplest: str | None, where: str
-) -> str:
-    """Which methods could be the best, as sentences without the last full stop.
-
-    Args:
-        found: They; None where too few runs can be compared.
-        best: The method of the highest mean.
-        score: The highest mean.
-        simplest: The method of the best set with the fewest parameters, if known.
-        where: What the scores are on, as `on cora`.
-    """
-    if found is None:
-        return f"Too few runs to compare methods {where}; {best} scores highest {score}"
-    best, *others = found.members
-    if others:
-        count = len(found.members) + len(found.left_out)
-        known = "which is simplest is not known"
-        words = (
-            f"The best of {count} methods {where} is one of these {len(found.members)} "
-            f"(95 %): {joined([f'{best} {score}', *others])}; "
-            f"{known if simplest is None else f'the simplest is {simplest}'}"
-        )
-    else:
-        words = f"{best} is best {where} {score}"
-    if found.left_out:
-        words += f"; left out: {joined(list(found.left_out))}"
-    if found.untested:
-        have = "has" if len(found.untested) == 1 else "have"
-        words += f". {_named(found.untested)} {have} too few runs to be compared"
-    return words
-
-
-def denial(
-    claim: Claim | None, what: str, meaning: str = "", who: str = "method"
-) -> list[str]:
-    """That no method beats something, where no test shows that one does.
-
-    Args:
-        claim: What the tests say; None where none was made.
-        what: What would have to be beaten.
-        meaning: What follows where every difference is shown to be below a point.
-        who: Which kind of method would have to beat it.
-    """
-    if claim is None or claim.word == "shown":
-        return []
-    if claim.word == "not shown":
-        return [f"No {who} is shown to beat {what}"]
-    return [f"No {who} beats {what} by a point or more{meaning}"]
-
-
-def _are(methods: Sequence[str]) -> str:
-    return f"{_named(methods)} {'is' if len(methods) == 1 else 'are'}"
-
-
 def _named(methods: Sequence[str]) -> str:
     """`a, b and c`; of many `a, b and 3 more`."""
     return joined(methods) if len(methods) <= _MOST_NAMED else listed(methods, 2)
@@ -177,21 +174,21 @@ def notes_on_one_class(result: DatasetResult) -> list[str]:
     ]
 
 
-def one_class_clause(result: DatasetResult) -> str:
-    """The end of a verdict that names such methods; empty where there are none."""
+def _on_one_class(result: DatasetResult) -> list[str]:
+    """Which methods predict one class for every test node; empty where none does."""
     marked = [m for m in result.results if m.only_class]
     if not marked:
-        return ""
+        return []
+    which = _class_in_words(result)
     in_all_runs = [m.method for m in marked if len(m.only_class) == m.summary.runs]
     if len(in_all_runs) == len(result.results) > 1:
-        return "; every method predicts only one class in all runs"
-    which = _class_in_words(result)
+        return ["Every method predicts only one class in all runs."]
     if len(marked) > _MOST_OF_ONE_CLASS:
         often = "all" if len(in_all_runs) == len(marked) else "some"
-        return (
-            f"; {len(marked)} of {len(result.results)} methods predict only {which} in "
-            f"{often} runs"
-        )
+        return [
+            f"{len(marked)} of {len(result.results)} methods predict only {which} in "
+            f"{often} runs."
+        ]
     parts = []
     if in_all_runs:
         runs = "runs" if len(in_all_runs) == 1 else "of their runs"
@@ -201,7 +198,7 @@ def one_class_clause(result: DatasetResult) -> str:
         for m in marked
         if m.method not in in_all_runs
     ]
-    return f"; only {which} is predicted by {', '.join(parts)}"
+    return [f"Only {which} is predicted by {', '.join(parts)}."]
 
 
 def _class_in_words(result: DatasetResult) -> str:

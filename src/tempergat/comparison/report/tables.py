@@ -1,6 +1,6 @@
 """The table of a result as people read it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from tempergat.comparison.report.formats import (
@@ -19,14 +19,14 @@ from tempergat.comparison.results.result import (
 from tempergat.nn import description_of
 from tempergat.stats import PairedComparison, RankTable, Summary
 
-# The column that says which methods are best; those after it are about backbones.
-AGAINST_HIGHEST = "against highest"
+# The column of the answer; those after it are about backbones.
+COULD_BE_BEST = "could be best"
 AGAINST_BACKBONE = "against backbone"
 # The view of the report that has a column, and what the column means.
 _LOOKS = {
     "score": ("scores", "mean ± standard deviation over runs"),
     "95 % interval": ("scores",),
-    AGAINST_HIGHEST: ("", "tests of all pairs, Holm-corrected"),
+    COULD_BE_BEST: ("", "whether no other method is shown to be better (95 %)"),
     "difference": ("differences", "mean of paired differences, in points"),
     "its 95 % interval": ("differences",),
     "against": ("differences",),
@@ -36,7 +36,7 @@ _LOOKS = {
 # The columns of a table that is not a report, where there are such.
 _SHOWN = (
     *("method", "score", "95 % interval", "runs", "failed"),
-    *(AGAINST_HIGHEST, "difference", "p", "d", "verdict"),
+    *(COULD_BE_BEST, "difference", "p", "d", "verdict"),
 )
 _SELECTION_WORDS = {
     "best_val_accuracy": "at the first epoch of best validation {metric}",
@@ -75,9 +75,7 @@ def result_columns(result: DatasetResult) -> dict[str, Column]:
     summaries = [row.summary for row in result.results]
     shown = shown_comparisons(result)
     compared = [shown.get(method) for method in result.methods]
-    with_baseline = result.against_baseline
-    highest = _verdicts(result, result.against_highest, "highest")
-    is_second = has_both_questions(result)
+    standing = [result.could_be_best(method) for method in result.methods]
 
     def of_pairs(name: str) -> list[Any]:
         return [None if pair is None else getattr(pair, name) for pair in compared]
@@ -94,7 +92,7 @@ def result_columns(result: DatasetResult) -> dict[str, Column]:
             [summary.low for summary in summaries],
             [interval_text(summary) for summary in summaries],
         ),
-        AGAINST_HIGHEST: (highest, highest),
+        COULD_BE_BEST: (standing, standing),
         "difference": _with_texts(of_pairs("difference"), signed),
         "its 95 % interval": (
             low,
@@ -106,19 +104,19 @@ def result_columns(result: DatasetResult) -> dict[str, Column]:
         "against": ([n or "" for n in baselines], [n or "-" for n in baselines]),
         "p": _with_texts(of_pairs("t_p_holm"), p_value),
         "d": _with_texts(of_pairs("effect_size"), signed),
-        "verdict": (highest, highest),
+        "verdict": (_verdicts(result),) * 2,
         "runs": _with_texts([summary.runs for summary in summaries], str),
         "failed": _with_texts([summary.failed for summary in summaries], str),
     }
-    if with_baseline:
-        cells["verdict"] = (_verdicts(result, with_baseline, "baseline"),) * 2
-    if not is_second:
-        del cells[AGAINST_HIGHEST]
+    if not result.against_baseline:
+        del cells["verdict"]
+    if result.best_set is None:
+        del cells[COULD_BE_BEST]
     if not any(summary.failed for summary in summaries):
         del cells["failed"]
     headings = {
         "score": METRIC_NAMES[result.metric],
-        "verdict": AGAINST_BACKBONE if is_second else "verdict",
+        "verdict": AGAINST_BACKBONE if has_both_questions(result) else "verdict",
     }
     return {
         name: Column(headings.get(name, name), texts, keys, *_LOOKS.get(name, ()))
@@ -147,7 +145,8 @@ def result_table(
     headings["difference"] = (
         f"against {baselines[0]}" if len(baselines) == 1 else AGAINST_BACKBONE
     )
-    headings["verdict"] = "verdict"
+    if "verdict" in headings:
+        headings["verdict"] = "verdict"
     texts = {name: column.texts for name, column in shown.items()}
     texts["method"] = [
         f"{row.method} {ONE_CLASS_MARK}" if row.only_class else row.method
@@ -189,19 +188,18 @@ def shown_comparisons(result: DatasetResult) -> dict[str, PairedComparison]:
 
 
 def has_both_questions(result: DatasetResult) -> bool:
-    """Whether methods are compared with the highest mean and with baselines."""
-    return bool(result.pairs and result.against_baseline)
+    """Whether it was tested which methods are best, and which beat a backbone."""
+    return bool(result.best_set and result.against_baseline)
 
 
-def _verdicts(
-    result: DatasetResult, compared: Mapping[str, PairedComparison], of_baseline: str
-) -> list[str]:
-    """What the tests say of each method; `of_baseline` where it is a baseline."""
+def _verdicts(result: DatasetResult) -> list[str]:
+    """What the tests say of each method and its baseline."""
+    compared = result.against_baseline
     baselines = {comparison.baseline for comparison in compared.values()}
     return [
         compared[method].verdict
         if method in compared
-        else (of_baseline if method in baselines else "-")
+        else ("baseline" if method in baselines else "-")
         for method in result.methods
     ]
 
@@ -283,12 +281,18 @@ def _notes_on_statistics(result: DatasetResult, compared: bool) -> list[str]:
         notes.append("d: Cohen's d of the pairs.")
         if result.pairs:
             notes.append(
-                "Which methods are best is tested over all pairs of methods, whether a "
-                "variant beats its backbone as a second question; each is corrected "
-                "for its own number of tests."
+                "Whether a variant beats its backbone is a second question, with a "
+                "correction of its own."
                 if has_both_questions(result)
-                else "Holm's correction covers all pairs of methods."
+                else "p is corrected for all pairs of methods."
             )
+    if result.best_set is not None:
+        notes.append(
+            f"{COULD_BE_BEST}: no other method is shown to be better (one-sided paired "
+            "t-tests, corrected for the number of the others), and the best is one of "
+            "these with 95 %. A method left out is matched or beaten by another one; "
+            "where methods are equal, each of them may be left out."
+        )
     if any(r.scores and shown_interval(r.summary) is None for r in result.results):
         of_what = "runs of a method" if result.splits == 1 else "splits"
         notes.append(
@@ -307,6 +311,13 @@ def _notes_on_statistics(result: DatasetResult, compared: bool) -> list[str]:
 
 def _notes_on_failures(result: DatasetResult) -> list[str]:
     notes = []
+    most = max((len(r.scores) + r.summary.failed for r in result.results), default=0)
+    shared = len(result.compared_on)
+    if 0 < shared < (result.splits if result.splits > 1 else most):
+        notes.append(
+            f"Means and tests are over the {shared} {result.pairing} that all tested "
+            "methods finished."
+        )
     for row in result.results:
         if row.failures:
             shown = "; ".join(row.failures[:_FAILURES_SHOWN])

@@ -21,9 +21,10 @@ from tempergat.base import (
 from tempergat.comparison.explorer.page import explorer_section
 from tempergat.comparison.html_report.report import report_html
 from tempergat.comparison.html_report.tables import notebook_html
+from tempergat.comparison.report.answers import Answer
 from tempergat.comparison.report.formats import Table, as_latex, as_markdown, as_text
 from tempergat.comparison.report.records import as_json, as_rows
-from tempergat.comparison.report.sentences import verdict
+from tempergat.comparison.report.sentences import answer, claims, verdict
 from tempergat.comparison.report.tables import result_table
 from tempergat.comparison.results.notes import notes_on_condition
 from tempergat.comparison.results.result import DatasetResult
@@ -210,10 +211,10 @@ class Comparison(Written):
 
     @property
     def best(self) -> str | None:
-        """The method with the highest mean, whether or not a test shows that it leads.
+        """The method with the highest mean, one of `best_set`; None without a run.
 
-        Methods with too few runs for a test are left out, unless all have. None where
-        no run finished.
+        Others of the set may be as good: `simplest` is one of them, and whether only
+        one is left is `best_set == (best,)`.
         """
         best = self.result.best
         return None if best is None else best.method
@@ -246,8 +247,24 @@ class Comparison(Written):
         return pairs
 
     @property
+    def left_out(self) -> tuple[str, ...]:
+        """The methods that some other one is shown to match or beat."""
+        found = self.result.best_set
+        return () if found is None else tuple(found.left_out)
+
+    @property
+    def answer(self) -> Answer:
+        """Which methods could be the best; `str` makes it two lines at most."""
+        return answer(self.result)
+
+    @property
+    def claims(self) -> list[str]:
+        """What was tested besides, and what more seeds would do, a sentence each."""
+        return claims(self.result)
+
+    @property
     def verdict(self) -> str:
-        """What the comparison shows, in a few sentences."""
+        """What the comparison shows, in a few sentences; the answer is the last."""
         return verdict(self.result)
 
     def confusion(self, method: str) -> np.ndarray:
@@ -297,7 +314,9 @@ class Comparison(Written):
             "files": [str(path) for path in self.files],
             "best": self.best,
             "best_set": list(self.best_set),
+            "left_out": list(self.left_out),
             "simplest": self.simplest,
+            "answer": str(self.answer),
             "verdict": self.verdict,
             "notes": list(self.notes),
         }
@@ -337,7 +356,7 @@ class Comparison(Written):
         return f"{as_text(self.text_table)}\n{self.verdict}"
 
     def _repr_html_(self) -> str:
-        return notebook_html(self.result, self.text_table, self.verdict)
+        return notebook_html(self.result, self.text_table)
 
 
 def _written(text: str, path: str | Path | None) -> str:

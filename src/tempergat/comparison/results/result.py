@@ -144,6 +144,10 @@ class DatasetResult:
             return self[self.best_set.members[0]]
         return max(scored, key=lambda r: r.summary.mean or 0.0, default=None)
 
+    def could_be_best(self, method: str) -> str:
+        """What `BestSet.standing` says of a method; a dash where nothing was tested."""
+        return "-" if self.best_set is None else self.best_set.standing(method)
+
     @property
     def simplest(self) -> str | None:
         """The method of the best set with the fewest parameters; None if unknown."""
