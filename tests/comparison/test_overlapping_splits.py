@@ -75,11 +75,40 @@ def test_given_splits_that_share_a_training_node_are_corrected_for(
     assert facts["test_to_train"] == 0.5
 
 
-def test_splits_without_a_common_training_node_need_no_correction() -> None:
+def test_splits_without_a_common_training_node_need_no_correction(
+    tmp_path: Path,
+) -> None:
     train = [list(range(n, n + 10)) for n in (0, 10, 20, 30)]
-    found = compare(graph_with(train, 5))
+    found = compare(graph_with(train, 5), tmp_path / "out")
     assert found.result.test_to_train == 0.0
-    assert "share training nodes" not in repr(found)
+    assert "share training nodes" not in "".join(found.notes)
+    # The store says so too.
+    (again,) = stored_comparisons(tmp_path / "out")
+    assert again.result.test_to_train == 0.0
+    assert again.pairs == found.pairs
+    assert "training nodes" not in "".join(again.notes)
+
+
+@pytest.mark.parametrize(
+    ("tests", "said"),
+    [
+        ((40, 40, 40, 40), "No split has test nodes of its own, so intervals"),
+        ((40, 40, 50, 60), "Some splits have the same test nodes, so intervals"),
+        ((40, 45, 50, 60), "Each split has other test nodes, so intervals"),
+    ],
+)
+def test_the_note_on_splits_says_whether_they_have_other_test_nodes(
+    tests: tuple[int, ...], said: str, tmp_path: Path
+) -> None:
+    data = graph_with([list(range(n, n + 10)) for n in (0, 5, 10, 15)], 5)
+    data.test_mask[:] = False
+    for number, first in enumerate(tests):
+        data.test_mask[first : first + 10, number] = True
+    found = compare(data, tmp_path / "out")
+    (again,) = stored_comparisons(tmp_path / "out")
+    for notes in (found.notes, again.notes):
+        assert sum(said in note for note in notes) == 1
+        assert sum("test nodes" in note for note in notes) == 1
 
 
 def test_with_more_test_than_training_nodes_the_note_gives_the_plain_p() -> None:
@@ -98,7 +127,7 @@ def test_with_more_test_than_training_nodes_the_note_gives_the_plain_p() -> None
     )
     assert found.best_set is not None
     assert found.best_set.members == ("gated", "gat")
-    _, note = note_on_splits(found)
+    _, note = note_on_splits(found, runs)
     assert "8.0 test nodes per training node" in note
     assert "very conservative" in note
     assert "gat and gcn worse than gated; against gat p is: gated 0.0" in note
@@ -113,7 +142,7 @@ def test_stored_runs_that_do_not_say_how_many_nodes_they_had_are_not_corrected()
     known = [replace(r, training_nodes=20, confusion=((5, 5), (0, 0))) for r in runs]
     assert stored_split_ratio(known) == 0.5
     found = dataset_result(runs, ["gat"], {}, test_to_train=None)
-    (note,) = note_on_splits(found, stored=True)
+    (note,) = note_on_splits(found, runs, stored=True)
     assert "p is not corrected for that" in note
 
 

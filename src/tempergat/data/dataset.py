@@ -102,6 +102,8 @@ class Dataset:
             graphs that are used as given. The features here are not scaled.
         how_read: What the files of a user graph were taken for; None for datasets by
             name.
+        shares: Of several splits: whether another one has some of its training nodes,
+            and whether another one has its test nodes; None for a single split.
     """
 
     name: str
@@ -129,6 +131,7 @@ class Dataset:
     split_name: str | None = None
     scaling: "Mapping[str, ColumnScale]" = field(default_factory=dict)
     how_read: HowRead | None = None
+    shares: tuple[bool, bool] | None = None
 
     @property
     def scaled_columns(self) -> dict[str, tuple[float, float]]:

@@ -5,10 +5,12 @@ A graph is a dataset by name, a user graph by path, a PyG object or a `Dataset`.
 
 import os
 import warnings
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import torch
 from torch_geometric.data import Data, HeteroData
 
 from tempergat.base import UserError
@@ -283,7 +285,22 @@ def load_splits(
             count = min(count, max_splits)
         datasets = {first.split_number: first}
         datasets |= {number: opened.choose(number) for number in range(1, count)}
-    return _with_all_parts(datasets) if count > 1 else datasets
+    return _with_overlaps(_with_all_parts(datasets)) if count > 1 else datasets
+
+
+def _with_overlaps(datasets: dict[int, Dataset]) -> dict[int, Dataset]:
+    """The splits with what they share."""
+    stores = {number: one.store for number, one in datasets.items()}
+    uses = torch.stack([store.train_mask for store in stores.values()]).sum(0)
+    tests = {n: store.test_mask.numpy().tobytes() for n, store in stores.items()}
+    times = Counter(tests.values())
+    return {
+        n: replace(
+            one,
+            shares=(bool((uses[stores[n].train_mask] > 1).any()), times[tests[n]] > 1),
+        )
+        for n, one in datasets.items()
+    }
 
 
 def _open(

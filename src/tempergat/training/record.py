@@ -224,6 +224,7 @@ class Run:
         gate_counts: For each layer, how many gates lie in each of equal parts from 0 to
             1 at the selected epoch.
         training_nodes: Number of labelled training nodes.
+        shares: As of `Dataset`: what its split shares with others.
     """
 
     dataset: str
@@ -253,6 +254,7 @@ class Run:
     confusion: Sequence[Sequence[int]] | None = None
     gate_counts: Sequence[Sequence[int]] | None = None
     training_nodes: int | None = None
+    shares: tuple[bool, bool] | None = None
 
     def __post_init__(self) -> None:
         if self.condition == CLEAN:

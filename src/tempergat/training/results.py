@@ -115,6 +115,7 @@ def finished_runs(
                 dataset=graphs[slot].name,
                 fingerprint=graphs[slot].fingerprint,
                 training_nodes=graphs[slot].count("train"),
+                shares=graphs[slot].shares,
                 seed=loop.runs.seeds[slot],
                 **outcome,
                 **shared,

@@ -111,7 +111,7 @@ def _comparison(
     else:
         notes += note_on_residual({run.method: run.config for run in runs})
     if result.splits > 1:
-        notes += note_on_splits(result, stored=True)
+        notes += note_on_splits(result, runs, stored=True)
     if shared:
         notes.append(
             f"{listed(shared, most=len(shared))}: the runs are also in an earlier "

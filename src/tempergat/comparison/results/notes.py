@@ -103,7 +103,7 @@ def notes_below_table(
         *notes_on_condition(runs[0].condition),
         *plan.first_graph.notes,
         *on_settings,
-        *_notes_on_test_sets(result, plan.first_graph),
+        *_notes_on_test_sets(result, list(plan.graphs.values())),
         *notes_on_unused_edges(plan.first_graph, plan.configs, plan.builds),
         *_notes_on_other_runs(plan, store, runs),
     )
@@ -117,14 +117,16 @@ def notes_on_condition(condition: Condition | None) -> tuple[str, ...]:
     return (f"With {condition.words}{'' if condition.change else f'; {own}'}.",)
 
 
-def _notes_on_test_sets(result: DatasetResult, graph: Dataset) -> tuple[str, ...]:
+def _notes_on_test_sets(
+    result: DatasetResult, graphs: Sequence[Dataset]
+) -> tuple[str, ...]:
     """How far the scores depend on the choice of test nodes."""
     means = [r.summary.mean for r in result.results if r.summary.mean is not None]
     if not means:
         return ()
     if result.splits > 1:
-        return note_on_splits(result)
-    nodes = graph.count("test")
+        return note_on_splits(result, graphs)
+    nodes = graphs[0].count("test")
     if result.metric not in ("accuracy", "micro_f1"):
         return (
             f"Scores are on one test set of {nodes:,} nodes; more seeds do not show "
@@ -229,13 +231,13 @@ def split_ratio(graphs: Sequence[Dataset]) -> float:
 
 
 def stored_split_ratio(runs: Sequence[Run]) -> float | None:
-    """The same by stored runs, whose splits are taken to share training nodes.
+    """The same by stored runs, whose splits share training nodes if none says no.
 
     Returns:
         None where a split has no run that says how many nodes it has.
     """
     splits = {run.split for run in runs}
-    if len(splits) == 1:
+    if len(splits) == 1 or all(run.shares and not run.shares[0] for run in runs):
         return 0.0
     sizes = {
         run.split: (run.training_nodes, sum(map(sum, run.confusion)))
@@ -248,17 +250,29 @@ def stored_split_ratio(runs: Sequence[Run]) -> float | None:
     return sum(test_nodes for _, test_nodes in sizes.values()) / train
 
 
-def note_on_splits(result: DatasetResult, *, stored: bool = False) -> tuple[str, ...]:
+def note_on_splits(
+    result: DatasetResult, of_splits: Sequence[Run | Dataset], *, stored: bool = False
+) -> tuple[str, ...]:
     """What several splits mean for intervals and p-values.
 
     Args:
         result: Methods on several splits.
+        of_splits: The splits, or stored runs on them.
         stored: Whether the graph is not at hand.
     """
+    same_test = [one.shares and one.shares[1] for one in of_splits]
     note = (
         "Each split has other test nodes, so intervals and p also include, in part, "
         "how much scores change with the test nodes."
     )
+    if any(same_test):
+        which = "Some splits have the same test nodes"
+        if all(same_test):
+            which = "No split has test nodes of its own"
+        note = (
+            f"{which}, so intervals and p do not show how much scores change with the "
+            "test nodes."
+        )
     ratio = result.test_to_train
     if ratio is None:
         return (

@@ -52,7 +52,7 @@ _SHARPNESS_COLUMNS = {
     for name in ("spread", "entropy")
 }
 # Too long for a table; only stores have them, and `layers_at_epochs` of most runs.
-_ONLY_IN_STORES = ("curves", "gate_counts", "training_nodes")
+_ONLY_IN_STORES = ("curves", "gate_counts", "training_nodes", "shares")
 _EXTRA_COLUMNS = tuple(name for name in EXTRAS if name not in _ONLY_IN_STORES)
 OPTIONAL_COLUMNS = (*_SHARPNESS_COLUMNS, *_EXTRA_COLUMNS)
 

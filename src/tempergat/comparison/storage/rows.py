@@ -279,6 +279,7 @@ class _Extras(BaseModel):
     confusion: Annotated[Any, AfterValidator(decode_confusion)] = None
     gate_counts: _Counts | None = None
     training_nodes: _Count | None = None
+    shares: tuple[bool, bool] | None = None
 
 
 class _Columns(BaseModel):
