@@ -157,6 +157,10 @@ class WithoutParameters(nn.Module):
             lambda inputs, outputs: 3,
             r"own\(12, 3\) returned an object of type int; return a torch.nn",
         ),
+        (
+            lambda inputs, outputs: nn.Linear(inputs, outputs, device="meta"),
+            "returned a module on the device meta, which has no numbers; build it",
+        ),
         (lambda inputs: 3, "the module of own failed with TypeError"),
     ],
 )

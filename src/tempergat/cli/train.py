@@ -78,7 +78,8 @@ def train(
 ) -> None:
     """Train one run, with a checkpoint.
 
-    The same command continues where it was stopped, and ends with the same weights.
+    The same command continues where it was stopped, and ends with the same weights if
+    torch has as many threads.
     """
     from tempergat.nn import find_method
 

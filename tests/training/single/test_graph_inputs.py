@@ -258,3 +258,39 @@ def test_other_columns_are_named_before_what_is_in_them(
     (same / "nodes.csv").write_text(text.replace("n0,", "n0,old,", 1))
     with pytest.raises(UserError, match="row 2 has"):
         model.read_graph(same)
+
+
+@pytest.mark.parametrize("header", ["colour", "COLOUR"])
+def test_words_and_gaps_that_training_did_not_have_are_named_as_in_the_file(
+    tmp_path: Path, header: str
+) -> None:
+    def write(name: str, header: str, words: str) -> Path:
+        path = tmp_path / name
+        path.mkdir()
+        rows = [f"{n},{word},{n % 2}" for n, word in enumerate(words.split(","))]
+        (path / "nodes.csv").write_text("\n".join([f"id,{header},label", *rows]))
+        ends = "".join(f"{n},{(n + 1) % len(rows)}\n" for n in range(len(rows)))
+        (path / "edges.csv").write_text("source,target\n" + ends)
+        return path
+
+    options = ReadOptions(one_hot=("colour",), fill="flag", directed=True)
+    train_on = write("train", "colour", ",".join(["red", "red", "blue"] * 6))
+    settings = {"read_options": options, "settings": {"epochs": 1}}
+    model = train(train_on, "gcn", recipe="plain", progress=False, **settings)
+    same = write("same", header, ",".join(["red", "red", "blue"] * 6))
+    assert torch.equal(model.predict(same), model.predict(train_on))
+    gap = write("gap", header, ",".join(["red", "", "blue"] * 5))
+    with pytest.raises(UserError, match="colour has a gap, which no training node had"):
+        model.predict(gap)
+    black = write("black", header, ",".join(["red", "black", "blue"] * 5))
+    with pytest.raises(UserError, match="colour holds 'black', which no training node"):
+        model.predict(black)
+
+
+def test_a_graph_without_edges_is_said(
+    model: TrainedModel, write_table: WriteTable
+) -> None:
+    alone = write_table("alone")
+    (alone / "edges.csv").write_text("source,target\n")
+    notes = model.read_graph(alone).notes
+    assert any("has no edges, so that each node is classified by" in n for n in notes)

@@ -14,7 +14,7 @@ import numpy as np
 from tempergat.base import counted, listed
 from tempergat.data.features import is_lost_in_float32
 from tempergat.data.tables.table import Table, as_text
-from tempergat.data.user.options import ReadOptions, in_python
+from tempergat.data.user.options import GAP, ReadOptions, in_python
 from tempergat.data.user.reading import Question, Reading
 from tempergat.data.user.splits import split_part
 
@@ -273,7 +273,7 @@ def fill_gaps(
             raise Question(message, drop=(name,))
         if value is None and is_word:
             most = Counter(column[~gaps].tolist()).most_common(1)[0][0]
-            value = "missing" if options.fill == "flag" else most
+            value = GAP if options.fill == "flag" else most
         elif value is None:
             different, counts = np.unique(column[~gaps], return_counts=True)
             is_mode = options.fill == "most-frequent"

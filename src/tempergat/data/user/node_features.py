@@ -15,7 +15,7 @@ from tempergat.data.dataset import Dataset, fingerprint
 from tempergat.data.features import csr_tensor, to_scipy
 from tempergat.data.tables.columns import node_columns
 from tempergat.data.tables.files import find_table, iter_tables
-from tempergat.data.user.options import MadeFeatures, ReadOptions, in_python
+from tempergat.data.user.options import GAP, MadeFeatures, ReadOptions, in_python
 
 _WALK_LENGTH = 8
 # Walks need this many multiplications per second of patience.
@@ -188,10 +188,18 @@ def match_features(
             f"in the order of training: {listed(names)}"
         )
         return replace(dataset, notes=(*dataset.notes, one_line(note)))
-    wanted = {name: position for position, name in enumerate(names)}
-    other = [name for name in own_names if name not in wanted]
     options = dataset.read_options
     one_hot = () if options is None or node_type != dataset.target else options.one_hot
+    # An option names a column in any case, so its words are called as in training.
+    known = {_one_hot_column(name, one_hot): name for name in names}
+    own_names = tuple(
+        name
+        if (column := _one_hot_column(name, one_hot)) is None or column not in known
+        else known[column][: len(column)] + name[len(column) :]
+        for name in own_names
+    )
+    wanted = {name: position for position, name in enumerate(names)}
+    other = [name for name in own_names if name not in wanted]
     seen, encoded = (
         {_one_hot_column(name, one_hot) for name in several}
         for several in (names, own_names)
@@ -199,9 +207,11 @@ def match_features(
     for name in other:
         column = _one_hot_column(name, one_hot)
         if column is not None and column in seen:
+            word = name[len(f"{column}=") :]
+            is_gap = word == GAP and options is not None and options.fill == "flag"
             raise UserError(
-                f"{where}: {column} holds {name.removeprefix(f'{column}=')!r}, which "
-                "no training node had; replace it by a word that was seen in "
+                f"{where}: {column} {'has a gap' if is_gap else f'holds {word!r}'}, "
+                "which no training node had; replace it by a word that was seen in "
                 "training, or train again"
             )
     missing = [

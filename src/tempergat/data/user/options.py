@@ -10,6 +10,8 @@ Fill = Literal["median", "most-frequent", "flag"]
 Dates = Literal["years", "days"]
 
 # The options that are several names.
+# What a gap among words becomes with `fill="flag"`.
+GAP = "missing"
 NAMES_OPTIONS = ("features", "one_hot", "missing", "drop", "edge_features")
 # Compared without regard to case; an empty value is always missing.
 MISSING = ("NA", "N/A", "#N/A", "NaN", "None", "null", "?", "-")

@@ -36,7 +36,7 @@ def build_user_module(
     """A user's module with its initial weights, on the CPU.
 
     Raises:
-        UserError: The callable fails or returns no module.
+        UserError: The callable fails, or returns no module or one without numbers.
     """
     remedy = f"; it is called as {method}(in_channels, out_channels)"
     with seeded_weights(seed), explain_errors(method, remedy):
@@ -45,6 +45,11 @@ def build_user_module(
         raise UserError(
             f"{method}({in_channels}, {num_classes}) returned {_describe(module)}; "
             "return a torch.nn.Module"
+        )
+    if any(tensor.is_meta for tensor in (*module.parameters(), *module.buffers())):
+        raise UserError(
+            f"{method}({in_channels}, {num_classes}) returned a module on the device "
+            "meta, which has no numbers; build it on the CPU"
         )
     return module
 

@@ -210,6 +210,11 @@ def _differences(dataset: Dataset, metadata: Metadata, is_path: bool) -> Iterato
             f"trained with edges followed {_WAYS[before]}; {_FLAGS[before]} changes "
             "that"
         )
+    if not dataset.data.num_edges and metadata.config.method != "mlp":
+        yield (
+            f"{dataset.name} has no edges, so that each node is classified by its own "
+            "features alone"
+        )
     without = "the model was trained without"
     if dataset.edge_feature_names and not metadata.edge_feature_names:
         listed = ", ".join(dataset.edge_feature_names)

@@ -67,7 +67,9 @@ class PreparedModule(nn.Module):
     ) -> Tensor:
         """Class scores (logits) of all nodes, [num_nodes, num_classes].
 
-        A model of a typed graph gives those of the target type's nodes.
+        A model of a typed graph gives those of the target type's nodes. All edges are
+        used as given; `predict`, which reads a graph as in training, leaves out those
+        that repeat an earlier one.
 
         Args:
             x: Node features as in the dataset; they are scaled or normalised here if

@@ -133,7 +133,7 @@ def train_model(
     """Trains one run, with a checkpoint to continue from.
 
     A run that was stopped, at any point and in any way, continues from its checkpoint
-    and ends, on a CPU, with bitwise the same weights as without the stop. Under
+    and ends, on a CPU with as many threads, with bitwise the same weights. Under
     `torchrun`, all its processes train the run together and the first one writes.
 
     Args:
