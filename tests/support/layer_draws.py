@@ -98,7 +98,9 @@ def _at_limits(device: str, beyond: int) -> Iterator[Sizes]:
 def _alone(rng: random.Random, sizes: Sizes, check: str) -> Iterator[str]:
     """A layer on its own, with every form of input."""
     kind = rng.choice(list(_NAMES))
-    options = _options(rng, sizes, kind)
+    given = rng.choice(("tensor",) * 2 + ("written", "subclass", "coo", "csr", "csc"))
+    is_matrix = given in ("coo", "csr", "csc")
+    options = _options(rng, sizes, kind, features=0.8 if is_matrix else 0.35)
     last = "(x, None)" if kind == "gat" else "(x, y)"
     form = rng.choice(("x", "(x, x)", "(x, y)", last))
     nodes, targets = sizes.nodes, sizes.nodes
@@ -123,10 +125,8 @@ def _alone(rng: random.Random, sizes: Sizes, check: str) -> Iterator[str]:
         yield f"y = torch.randn({targets}, {pair[1]}, **kind)"
     edges = sizes.edges if nodes and targets else 0
     yield f"edge_index = {_edges(nodes, targets, edges)}"
-    given = rng.choice(("tensor",) * 2 + ("written", "subclass", "coo", "csr", "csc"))
     if check != "assert_same" or not edges:
-        given = "tensor"
-    is_matrix = given in ("coo", "csr", "csc")
+        given, is_matrix = "tensor", False
     if is_matrix and options["flow"] == "source_to_target":
         # An entry of a matrix is one edge.
         yield "edge_index = torch.unique(edge_index, dim=1)"
@@ -241,8 +241,17 @@ def _typed(rng: random.Random, sizes: Sizes, place: str) -> Iterator[str]:
     yield f"same_function.{check}(ours, theirs, x, edge_index{more})"
 
 
-def _options(rng: random.Random, sizes: Sizes, kind: str) -> dict[str, Any]:
-    """What PyG's layer can be made with; mostly defaults are left out."""
+def _options(
+    rng: random.Random, sizes: Sizes, kind: str, features: float = 0.35
+) -> dict[str, Any]:
+    """What PyG's layer can be made with; mostly defaults are left out.
+
+    Args:
+        rng: Draws them.
+        sizes: The sizes.
+        kind: The layer.
+        features: How often there are edge features.
+    """
     flow = rng.choice(("source_to_target", "target_to_source"))
     options: dict[str, Any] = {"heads": sizes.heads, "flow": flow}
     others: dict[str, Any] = {
@@ -257,7 +266,7 @@ def _options(rng: random.Random, sizes: Sizes, kind: str) -> dict[str, Any]:
             options[name] = rng.choice(values)
     if kind == "gatv2" and rng.random() < 0.35:
         options["share_weights"] = True
-    if rng.random() < 0.35:
+    if rng.random() < features:
         options["edge_dim"] = sizes.edge_dim
         if kind == "transformer":
             return options

@@ -137,10 +137,11 @@ def return_weights(*layers: nn.Module | None) -> None:
     def sort(layer: nn.Module, _: Any, found: Any) -> dict[str, Tensor]:
         out, (edges, weights) = found
         if edges.layout != torch.strided:
-            entries, values = to_edge_index(edges)
-            edges = entries.flip(0)
             if not hasattr(layer, "lin_value"):
-                assert torch.equal(values, weights)
+                assert torch.equal(edges.values(), weights)
+            # PyG's function would count as a change of a COO matrix.
+            is_coo = edges.layout == torch.sparse_coo
+            edges = (edges.indices() if is_coo else to_edge_index(edges)[0]).flip(0)
         places = edges[1] * (int(edges.max()) + 1 if edges.numel() else 1) + edges[0]
         return {"": out, "weights": weights[places.argsort(stable=True)]}
 
