@@ -39,7 +39,7 @@ def test_a_click_on_a_heading_sorts_and_a_second_click_turns_the_order(
     page.get_by_role("button", name="accuracy", exact=True).click()
     assert methods_of(page) == ["gated", "gat", "gcn"]
     last = page.locator("table.scores tr").last
-    assert last.inner_text().split("\t")[:2] == ["largest class", "50.00"]
+    assert last.inner_text().split("\t")[:3] == ["largest class", "-", "50.00"]
     page.get_by_role("button", name="accuracy", exact=True).click()
     assert methods_of(page) == ["gcn", "gat", "gated"]
     heading = page.locator("th", has_text="accuracy")
@@ -153,6 +153,26 @@ def test_markup_in_the_names_of_graphs_and_classes_is_text(
         assert '"><img>' in page.locator("h1").inner_text()
         titles = page.locator("figure", has_text="Confusion").locator("svg title")
         assert any("window.harmed" in words for words in titles.all_text_contents())
+
+
+@pytest.mark.parametrize("size", ["phone", "laptop"])
+def test_the_verdict_is_in_sight_and_a_plot_is_as_wide_as_the_table(
+    chromium: "Browser", tmp_path: Path, size: str
+) -> None:
+    path = comparison().to_report(tmp_path / "report.html")
+    width, height = SIZES[size]
+    viewport = {"width": width, "height": height}
+    with opened(chromium, path, viewport=viewport) as page:
+        second = page.locator("table.scores thead th").nth(1)
+        assert second.inner_text() in ("could be best", "verdict")
+        box = second.bounding_box()
+        assert box is not None
+        assert box["x"] + box["width"] <= width
+        table = page.locator(".scroll:has(table.scores)").bounding_box()
+        plot = page.locator("figure svg:visible").first.bounding_box()
+        assert table is not None
+        assert plot is not None
+        assert plot["width"] == pytest.approx(table["width"], rel=0.01)
 
 
 def test_figures_fit_a_phone_and_their_letters_can_be_read(

@@ -39,7 +39,11 @@ def score_table(
         published: The paper's scores by method, where it has the dataset.
     """
     result, table = comparison.result, comparison.text_table
-    columns = list(result_columns(result).values())
+    named = result_columns(result)
+    # A phone shows two columns.
+    said = COULD_BE_BEST if COULD_BE_BEST in named else "verdict"
+    first = {name: named[name] for name in ("method", said) if name in named}
+    columns = list({**first, **named}.values())
     # The page says these elsewhere.
     elsewhere = [*notes_on_one_class(result), *notes_on_methods(result.methods)]
     notes = [note for note in table.notes_on_marks if note not in elsewhere]
@@ -57,6 +61,7 @@ def score_table(
         "table": table,
         "marks": table.marks,
         "columns": columns,
+        "score": named["score"].heading,
         "verdicts": ("verdict", AGAINST_BACKBONE, COULD_BE_BEST),
         "notes": notes,
         "badges": [
