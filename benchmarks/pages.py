@@ -345,6 +345,12 @@ def own_graph(name: str) -> str:
     return table(head, [[row[column] for column in head] for row in rows], 1)
 
 
+def verdict(name: str) -> str:
+    """What `compare` said below a table of a user's graph."""
+    (row,) = pick(read("own_graph/verdicts"), name=name)
+    return row["verdict"]
+
+
 def measured(name: str) -> str:
     """Some columns of a file of results, as they are; checks have no time."""
     head, words = MEASURED[name]
@@ -368,14 +374,15 @@ PAGES: dict[str, tuple[Callable[..., str], ...]] = {
     ),
     "large": (time_to_accuracy, sampled_epochs, typed),
     "layers": (drop_in,),
-    "own_graph": (own_graph,),
+    "own_graph": (own_graph, verdict),
 }
 
 
 def filled(page: str) -> str:
     """The text of a page with its tables made again."""
     text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
-    return fill(text, {make.__name__: make for make in PAGES[page]}, {})
+    makers = {make.__name__: make for make in PAGES[page]}
+    return fill(text, makers, makers)
 
 
 def main() -> None:
