@@ -7,7 +7,17 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from tempergat.stats import claim_beats, compare_all, compare_pairs, holm, summarise
+from tempergat.stats import (
+    best_set,
+    claim_beats,
+    compare_all,
+    compare_pairs,
+    holm,
+    pairs_for_fewer,
+    shared_pairs,
+    size_with,
+    summarise,
+)
 
 Scores = dict[str, dict[int, float | None]]
 
@@ -100,6 +110,118 @@ def test_overlapping_splits_without_a_difference_are_seldom_called_different() -
             called[name] += getattr(found, name) < 0.05
     assert called["t_p_holm"] <= 0.08 * 300
     assert called["plain_p_holm"] >= 0.2 * 300
+
+
+def test_the_best_set_is_by_one_sided_tests_corrected_within_each_method() -> None:
+    columns = np.random.default_rng(5).normal([82.0, 81.5, 81.0, 78.0], 1.0, (8, 4))
+    found = best_set(scores_of(columns))
+    assert found is not None
+    for method, p in found.p.items():
+        own = columns[:, int(method[1])]
+        others = np.delete(columns, int(method[1]), axis=1)
+        tests = [
+            scipy_stats.ttest_rel(other, own, alternative="greater").pvalue
+            for other in others.T
+        ]
+        assert p == pytest.approx(min(1.0, 3 * min(tests)))
+    assert found.members == tuple(m for m, p in found.p.items() if p >= 0.05)
+    assert found.left_out == {"m2": "m0", "m3": "m0"}
+    assert (found.untested, found.pairs) == ((), 8)
+
+
+def test_a_method_that_loses_nine_of_ten_seeds_is_left_out_of_twelve() -> None:
+    draw = np.random.default_rng(3)
+    columns = draw.normal(80.0, 0.3, (10, 12)) + draw.normal(0.0, 1.0, (10, 1))
+    columns[:, 0] += 1.5
+    columns[:, 1] = columns[:, 0] - 1.0 - draw.normal(0.0, 0.3, 10)
+    found = best_set(scores_of(columns))
+    assert found is not None
+    assert "m1" not in found.members
+
+
+def test_splits_that_overlap_leave_fewer_out() -> None:
+    columns = np.random.default_rng(6).normal([82.0, 80.0, 80.0], 1.0, (10, 3))
+    plain, corrected = (best_set(scores_of(columns), ratio) for ratio in (0.0, 1.0))
+    assert plain is not None
+    assert corrected is not None
+    assert (len(plain.members), len(corrected.members)) == (1, 3)
+    t = scipy_stats.ttest_rel(columns[:, 0], columns[:, 1]).statistic
+    t /= math.sqrt(10 * (1 / 10 + 1.0))
+    assert corrected.p["m1"] == pytest.approx(2 * scipy_stats.t.sf(t, 9))
+
+
+def test_means_and_tests_are_over_the_pairs_that_all_finished() -> None:
+    hard: dict[int, float | None] = {0: 50.0, 1: 51.0, 2: 80.0, 3: 81.0, 4: 82.0}
+    scores: Scores = {
+        "lucky": {0: None, 1: None, 2: 79.0, 3: 80.2, 4: 81.1},
+        "gat": hard,
+        "once": {0: None, 1: None, 2: None, 3: None, 4: 99.0},
+        "never": dict.fromkeys(range(5)),
+    }
+    used = shared_pairs(scores)
+    assert list(used) == ["gat", "lucky"]
+    assert used["gat"] == {0: None, 1: None, 2: 80.0, 3: 81.0, 4: 82.0}
+    found = best_set(scores)
+    assert found is not None
+    assert (found.untested, found.pairs) == (("once",), 3)
+    assert best_set({"gat": hard, "once": scores["once"]}) is None
+
+
+def test_a_method_that_fails_often_does_not_take_the_pairs_of_the_others() -> None:
+    columns = np.random.default_rng(2).normal([80.0, 79.0, 78.0], 1.0, (10, 3))
+    scores = scores_of(columns)
+    scores["m2"] = {k: s if k < 4 else None for k, s in scores["m2"].items()}
+    found = best_set(scores)
+    assert found is not None
+    assert (found.untested, found.pairs) == (("m2",), 10)
+    # With half of the pairs it takes part.
+    scores["m2"] = {k: 78.0 if k < 5 else None for k in range(10)}
+    found = best_set(scores)
+    assert found is not None
+    assert (found.untested, found.pairs) == ((), 5)
+
+
+def test_the_same_gain_on_every_seed_leaves_the_other_out_by_a_nodes_step() -> None:
+    scores: Scores = {"gcn": dict.fromkeys(range(5), 80.0), "mlp": {}}
+    scores["mlp"] = dict.fromkeys(range(5), 70.0)
+    known, unknown = best_set(scores, step=4.0), best_set(scores)
+    assert known is not None
+    assert unknown is not None
+    assert known.members == ("gcn",)
+    assert set(unknown.members) == {"gcn", "mlp"}
+    claim = claim_beats(scores, "mlp")
+    assert (claim.word, claim.reason) == ("not shown", "no spread")
+    assert claim_beats(scores, "mlp", step=4.0).word == "shown"
+    # Equal scores on few nodes deny nothing.
+    same = {"gcn": scores["mlp"], "mlp": scores["mlp"]}
+    assert claim_beats(same, "mlp", step=4.0).word == "not shown"
+    assert claim_beats(same, "mlp", step=0.1).word == "at most a point"
+
+
+def test_a_claim_that_is_not_shown_says_how_many_pairs_would_decide() -> None:
+    draw = np.random.default_rng(1)
+    noise = draw.normal(0.0, 2.0, (5, 2))
+    claim = claim_beats(scores_of(80.0 + noise + np.array([0.0, 1.5])), "m0")
+    assert claim.word == "not shown"
+    assert claim.pairs_needed is not None
+    assert claim.pairs_needed > 5
+    # Splits that overlap may never decide.
+    never = claim_beats(scores_of(80.0 + noise + np.array([0.0, 1.5])), "m0", 2.0)
+    assert never.pairs_needed is None
+
+
+def test_more_pairs_are_said_to_leave_fewer_methods() -> None:
+    columns = np.random.default_rng(1).normal(np.linspace(82, 80, 12), 1.0, (10, 12))
+    scores = scores_of(columns)
+    found = best_set(scores)
+    assert found is not None
+    sizes = [size_with(scores, pairs) or 0.0 for pairs in (10, 20, 40, 100)]
+    assert sizes == sorted(sizes, reverse=True)
+    fewer = pairs_for_fewer(scores)
+    assert fewer is not None
+    pairs, size = fewer
+    assert pairs > 10
+    assert size == size_with(scores, pairs) <= len(found.members) / 2
 
 
 def test_one_sided_tests_say_whether_any_method_beats_a_baseline() -> None:

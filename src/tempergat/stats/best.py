@@ -4,6 +4,10 @@ A method is in the set of those that could be the best unless some other one is 
 be better: multiple comparisons with the best (Hsu, 1984), here by one-sided paired
 t-tests, corrected within each method for the number of the others. The true best is in
 the set with a probability of 95 %. Where methods tie, each of them may be left out.
+
+The correction is Bonferroni's: in simulations (docs/best.md) the distribution of the
+largest correlated t holds the best too seldom with few pairs, and flips of signs make
+larger sets with five pairs.
 """
 
 import math
@@ -107,12 +111,8 @@ def shared_pairs(scores: Mapping[str, PairScores]) -> dict[str, PairScores]:
                 m: {k: s if k in shared else None for k, s in scores[m].items()}
                 for m in finished
             }
-            used = [[s for s in kept[m].values() if s is not None] for m in kept]
-            means = {
-                m: round(float(np.mean(s)), 9) for m, s in zip(kept, used, strict=True)
-            }
-            order = sorted(kept, key=means.__getitem__, reverse=True)
-            return {m: kept[m] for m in order}
+            means = dict(zip(kept, _table(kept).mean(axis=0).round(9), strict=True))
+            return {m: kept[m] for m in sorted(kept, key=lambda m: -means[m])}
         del finished[worst]
     return {}
 
@@ -137,19 +137,12 @@ def best_set(
     methods, table = list(used), _table(used)
     against = _one_sided_p(table, test_to_train, step)
     p = dict(zip(methods, against.min(axis=1).tolist(), strict=True))
-    strongest = against.argmin(axis=1)
+    strongest = zip(methods, against.argmin(axis=1), strict=True)
+    rest = {m: s.values() for m, s in scores.items() if m not in used}
     return BestSet(
         members=tuple(m for m in methods if p[m] >= ALPHA),
-        left_out={
-            m: methods[j]
-            for m, j in zip(methods, strongest, strict=True)
-            if p[m] < ALPHA
-        },
-        untested=tuple(
-            method
-            for method, of_method in scores.items()
-            if method not in used and any(s is not None for s in of_method.values())
-        ),
+        left_out={m: methods[other] for m, other in strongest if p[m] < ALPHA},
+        untested=tuple(m for m, s in rest.items() if any(v is not None for v in s)),
         p=p,
         pairs=len(table),
     )
@@ -187,18 +180,16 @@ def size_with(
     of_mean = variance * (1.0 / now + test_to_train)
     spread = means.var(ddof=1)
     # Means that are equal are spread so far by chance in one of ten studies.
-    by_chance = of_mean * scipy.special.fdtri(
-        methods - 1, (methods - 1) * (now - 1), 0.9
-    )
+    degrees = methods - 1, (methods - 1) * (now - 1)
+    by_chance = of_mean * scipy.special.fdtri(*degrees, 0.9)
     kept = max(0.0, 1.0 - by_chance / spread) if spread > 0.0 else 0.0
     true = means.mean() + kept * (means - means.mean())
     true = true + math.sqrt(kept * of_mean) * draw[0]
     share = now / pairs if test_to_train == 0.0 else 0.0
     further = variance * (1.0 / max(1, pairs - share * pairs) + test_to_train)
     after = share * means + (1.0 - share) * (true + math.sqrt(further) * draw[1])
-    deviations = np.maximum(_deviations(table), step)
-    quantile = -scipy.special.stdtrit(pairs - 1, ALPHA / (methods - 1))
-    reach = quantile * deviations * math.sqrt(1.0 / pairs + test_to_train)
+    limit = -scipy.special.stdtrit(pairs - 1, ALPHA / (methods - 1))
+    reach = limit * _errors(table, pairs, test_to_train, step)
     ahead = after[:, None, :] - after[:, :, None] > reach
     return float((~ahead.any(axis=2)).sum(axis=1).mean())
 
@@ -275,14 +266,13 @@ def claim_of(
     if any(c.pairs < 2 for c in compared) or not compared:
         return Claim("not shown", best, margin, "too few pairs", None)
     level = ALPHA / claims
-    # Every difference is tested at this level: all must be below the margin.
-    is_denied = len(tested) == len(compared) and all(
-        1.0 - _p_above(c, margin) < level for c in tested
-    )
-    if is_denied:
-        return Claim("at most a point", best, margin, "", None)
-    needed = _pairs_needed(compared, test_to_train, margin, level)
     is_constant = not any(c.std for c in compared)
+    needed = None
+    if len(tested) == len(compared):
+        # Every difference is tested at this level: all must be below the margin.
+        if all(1.0 - _p_above(c, margin) < level for c in tested):
+            return Claim("at most a point", best, margin, "", None)
+        needed = _pairs_needed(tested, test_to_train, margin, level)
     return Claim("not shown", best, margin, "no spread" if is_constant else "", needed)
 
 
@@ -292,11 +282,14 @@ def _table(used: Mapping[str, PairScores]) -> NDArray[np.float64]:
     return np.asarray(rows, dtype=np.float64).T
 
 
-def _deviations(table: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The standard deviation of the differences of every two methods."""
+def _errors(
+    table: NDArray[np.float64], pairs: int, test_to_train: float, step: float
+) -> NDArray[np.float64]:
+    """The standard error of the difference of every two methods over some pairs."""
     # Rounding makes equal differences equal, whatever their last bits.
     differences = np.round(table[:, None, :] - table[:, :, None], 9)
-    return np.asarray(differences.std(axis=0, ddof=1))
+    deviations = np.maximum(differences.std(axis=0, ddof=1), step)
+    return np.asarray(deviations * math.sqrt(1.0 / pairs + test_to_train))
 
 
 def _one_sided_p(
@@ -306,8 +299,7 @@ def _one_sided_p(
     pairs, methods = table.shape
     means = table.mean(axis=0)
     ahead = np.round(means[None, :] - means[:, None], 9)
-    factor = math.sqrt(1.0 / pairs + test_to_train)
-    errors = np.maximum(_deviations(table), step) * factor
+    errors = _errors(table, pairs, test_to_train, step)
     # Without any spread there is nothing to measure a difference by.
     t = np.divide(ahead, errors, out=np.zeros_like(ahead), where=errors > 0.0)
     p: NDArray[np.float64] = (methods - 1) * scipy.special.stdtr(pairs - 1, -t)
@@ -324,27 +316,22 @@ def _p_above(compared: PairedComparison, value: float) -> float:
 
 
 def _pairs_needed(
-    compared: Sequence[PairedComparison],
+    tested: Sequence[PairedComparison],
     test_to_train: float,
     margin: float,
     level: float,
 ) -> int | None:
     """About how many pairs would show a claim, or deny it, by the observed spread."""
-    now = max(c.pairs for c in compared)
-    for pairs in (n for n in _SENSIBLE_PAIRS if n > now):
+    difference = np.array([c.difference for c in tested], dtype=float)
+    error = np.array([c.standard_error for c in tested], dtype=float)
+    variance = error**2 / (1.0 / tested[0].pairs + test_to_train)
+    for pairs in (n for n in _SENSIBLE_PAIRS if n > tested[0].pairs):
+        then = np.sqrt(variance * (1.0 / pairs + test_to_train))
         shown, denied = (
             _POWER_QUANTILE - scipy.special.stdtrit(pairs - 1, one)
-            for one in (ALPHA / len(compared), level)
+            for one in (ALPHA / len(tested), level)
         )
-        distances = []
-        for c in compared:
-            if not c.standard_error or c.difference is None:
-                return None
-            factor = (1.0 / pairs + test_to_train) / (1.0 / c.pairs + test_to_train)
-            error = c.standard_error * math.sqrt(factor)
-            distances.append((c.difference / error, (margin - c.difference) / error))
-        if any(d > shown for d, _ in distances) or all(
-            d > denied for _, d in distances
-        ):
+        is_shown = (difference > shown * then).any()
+        if is_shown or (margin - difference > denied * then).all():
             return pairs
     return None
