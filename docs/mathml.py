@@ -7,14 +7,20 @@ from sphinx.writers.html5 import HTML5Translator
 
 
 def visit_math(translator: HTML5Translator, node: nodes.math) -> None:
-    translator.body.append(tex2mathml(node.astext()))
+    translator.body.append(_mathml(node.astext()))
     raise nodes.SkipNode
 
 
 def visit_displayed_math(translator: HTML5Translator, node: nodes.math_block) -> None:
-    formula = tex2mathml(node.astext(), as_block=True)
+    formula = _mathml(node.astext(), as_block=True)
     translator.body.append(f'<div class="formula">{formula}</div>\n')
     raise nodes.SkipNode
+
+
+def _mathml(text: str, as_block: bool = False) -> str:
+    # Fonts for formulas draw the bar of a concatenation as high as the line.
+    mathml = tex2mathml(text, as_block=as_block)
+    return mathml.replace("<mo>‖</mo>", '<mo stretchy="false">‖</mo>')
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
