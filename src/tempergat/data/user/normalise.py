@@ -116,7 +116,7 @@ def _note_leaks(read: UserGraph, masks: dict[str, Tensor], reading: Reading) -> 
     telling, is_alone = telling_features(store.x, store.y, torch.nonzero(known)[:, 0])
     if not telling:
         return
-    names = listed([read.column_name("", at) for at in telling])
+    names = listed([read.column_name(".x", at) for at in telling])
     what = f"features {names} together tell", "they", "them"
     if is_alone:
         what = f"feature {names} alone tells", "it", "it"
