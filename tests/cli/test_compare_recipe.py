@@ -1,7 +1,10 @@
 """`tempergat compare` says which recipe was used, and what its `gat` is."""
 
+import re
+import shlex
 from pathlib import Path
 
+import pytest
 from torch_geometric.nn import SAGEConv
 
 import tempergat
@@ -15,12 +18,56 @@ RESIDUAL = (
 )
 
 
+def test_validation_chooses_between_two_recipes_where_a_graph_has_none(
+    command: Command, graph: Path
+) -> None:
+    ended = command("compare", graph, *QUICK)
+    assert "2 methods x 2 runs on cpu, recipe plain or default" in ended.err
+    assert "each is trained with both, 8 runs" in ended.err
+    assert "8 of 8 runs" in ended.err
+    assert "recipe   plain or default with epochs=2" in ended.out
+    said = re.search(
+        "settings chosen by validation: (.*); both took .* times", ended.out
+    )
+    assert said is not None
+    facts = command.facts("compare", graph, *QUICK)
+    for row in facts["chosen"]:
+        assert re.search(rf"{row['chosen']} for [\w and]*{row['method']}", said[1])
+    stored = command("compare", "--table", "tempergat-out").out
+    assert said[0] in stored
+    assert "settings plain or default, epochs 2" in stored
+    command("report")
+    for file in ("graph.html", "report.html", "graph.md"):
+        page = Path("tempergat-out", file).read_text()
+        assert "what residual and norm bring" in page
+
+
+def test_before_the_answer_stands_the_command_that_repeats_the_best_method(
+    command: Command, graph: Path, recipe: Path
+) -> None:
+    options = ("--no-scale", "--split", "50/25/25", "--split-seed", 3)
+    ended = command("compare", graph, *QUICK, *options)
+    *_, line, _ = ended.out.splitlines()
+    assert line.startswith("repeat   tempergat train ")
+    typed = shlex.split(line)[2:]
+    trained = command.facts(*typed)
+    (kept,) = command.facts("compare", "--table", "tempergat-out")
+    scores = {row["method"]: row["scores"]["0"] for row in kept["results"]}
+    test = trained["scores"]["best_val_accuracy"]["test"]
+    assert test == pytest.approx(scores[typed[3]])
+    ended = command("compare", graph, *QUICK, "--recipe", recipe)
+    assert f"--recipe {recipe} --epochs 2" in ended.out
+    # `train` makes no noise.
+    assert (
+        "repeat" not in command("compare", graph, *QUICK, "--noise", "missing:0.1").out
+    )
+
+
 def test_the_table_says_that_the_default_recipe_has_residuals_and_batch_norm(
     command: Command, graph: Path
 ) -> None:
-    ended = command("compare", graph, *QUICK, "--verbose")
+    ended = command("compare", graph, *QUICK, "--recipe", "default", "--verbose")
     assert RESIDUAL in " ".join(ended.out.split())
-    assert "--recipe plain" in " ".join(ended.out.split())
     assert "recipe   default with epochs=2" in ended.out
     assert RESIDUAL in Path("tempergat-out/graph.md").read_text()
     assert RESIDUAL in Path("tempergat-out/graph.html").read_text()
@@ -34,16 +81,19 @@ def test_the_table_of_a_recipe_without_a_residual_does_not_mention_one(
     assert "recipe   plain with epochs=2" in ended.out
 
 
-def test_tables_of_two_recipes_in_one_store_can_be_worse_than_best(
+def test_a_store_of_both_recipes_gives_the_table_of_what_validation_chooses(
     command: Command, graph: Path
 ) -> None:
     command("compare", graph, *QUICK, "--recipe", "plain")
-    command("compare", graph, *QUICK)
-    plain, default = command.facts("compare", "--table", "tempergat-out")
+    (plain,) = command.facts("compare", "--table", "tempergat-out")
     assert plain["recipe"].endswith("residual no, norm none")
     assert not any("residual" in note for note in plain["notes"])
-    assert default["recipe"].endswith("residual yes, norm batch")
-    assert any(RESIDUAL in note for note in default["notes"])
+    command("compare", graph, *QUICK, "--recipe", "default")
+    (both,) = command.facts("compare", "--table", "tempergat-out")
+    ended = command("compare", graph, *QUICK)
+    assert "8 of 8 runs are there already" in ended.err
+    assert both["recipe"].startswith("plain or default, epochs 2")
+    assert both["chosen"] == command.facts("compare", graph, *QUICK)["chosen"]
 
 
 def test_own_layers_are_not_among_the_methods_with_a_residual(tmp_path: Path) -> None:
@@ -51,6 +101,7 @@ def test_own_layers_are_not_among_the_methods_with_a_residual(tmp_path: Path) ->
         write_graph(tmp_path / "graph.npz"),
         methods=["gat", SAGEConv],
         runs=2,
+        recipe="default",
         settings={"epochs": 2},
         progress=False,
     )
@@ -75,10 +126,11 @@ def test_runs_of_another_recipe_in_the_store_are_mentioned_below_the_table(
     other = "4 runs of these methods with other settings (of another recipe"
     alone = command("compare", graph, *QUICK, "--recipe", "plain", "--verbose")
     assert "with other settings" not in alone.out
-    ended = command("compare", graph, *QUICK, "--verbose")
+    ended = command("compare", graph, *QUICK, "--recipe", "default", "--verbose")
     assert other in " ".join(ended.out.split())
     # Other methods of the same recipe are no other settings.
-    one = command("compare", graph, "--methods", "gat", *QUICK[2:], "--verbose")
+    gat = ("--methods", "gat", *QUICK[2:], "--recipe", "default", "--verbose")
+    one = command("compare", graph, *gat)
     assert "2 runs of these methods" in " ".join(one.out.split())
 
 

@@ -23,5 +23,3 @@ def test_the_note_on_residuals_says_what_is_added() -> None:
 def test_the_note_names_transformers_which_always_have_a_residual() -> None:
     (note,) = note_on_residual({"gat": {"residual": False}, "transformer": {}})
     assert note.startswith("transformer has a residual: each layer adds a linear map")
-    (note,) = note_on_residual({"transformer": {}}, "default")
-    assert "--recipe plain" not in note

@@ -1,6 +1,6 @@
 """`tempergat compare`: which method wins on a graph, and is it real?"""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -134,6 +134,9 @@ _BESIDE_TABLE = (
     *("datasets", "table", "baseline", "tune"),
     *("as_json", "quiet", "verbose"),
 )
+# What `train` has no need of, and what it cannot do.
+_OF_COMPARE = (*_BESIDE_TABLE, "runs", "methods", "recipe", "ray", "out")
+_NOT_IN_TRAIN = ("noise", "splits")
 
 
 @with_option_groups
@@ -199,7 +202,12 @@ def compare(
     on_ray = None if ray is None else comparison.RayWorkers(ray, device)
     with on_ray or nullcontext(parse_device(device)) as place:
         display = TerminalDisplay(
-            plans, stderr, quiet=quiet, as_json=as_json, verbose=verbose
+            plans,
+            stderr,
+            _train_options(context),
+            quiet=quiet,
+            as_json=as_json,
+            verbose=verbose,
         )
         plans = _read_graphs(
             plans,
@@ -242,13 +250,31 @@ def _read_graphs(
     return plans
 
 
-def _refuse_beside_table(context: typer.Context) -> None:
+def _typed(context: typer.Context) -> Iterator[tuple[str, str]]:
+    """The names of the options that were typed, and the flag of each."""
     for option in context.command.params:
         source = context.get_parameter_source(str(option.name))
-        given = source is not None and source.name == "COMMANDLINE"
-        if given and option.name not in _BESIDE_TABLE:
+        if source is not None and source.name == "COMMANDLINE":
             is_off = context.params[str(option.name)] is False
-            flag = (option.secondary_opts if is_off else option.opts)[0]
+            flags = option.secondary_opts if is_off else option.opts
+            yield str(option.name), flags[0]
+
+
+def _train_options(context: typer.Context) -> list[str] | None:
+    """What was typed and `train` needs too; None where it cannot repeat a run."""
+    words = []
+    for name, flag in _typed(context):
+        if name in _NOT_IN_TRAIN:
+            return None
+        if name not in _OF_COMPARE:
+            value = context.params[name]
+            words += [flag] if isinstance(value, bool) else [flag, str(value)]
+    return words
+
+
+def _refuse_beside_table(context: typer.Context) -> None:
+    for name, flag in _typed(context):
+        if name not in _BESIDE_TABLE:
             raise UserError(
                 "--table prints what a store holds and trains nothing; leave out "
                 f"{flag}"

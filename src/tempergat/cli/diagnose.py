@@ -113,7 +113,7 @@ def diagnose(
         print_json(comparison.diagnosis_json(diagnosis))
         return
     configs = {name: settings.config_for(name).model_dump() for name in names}
-    used = (f"The recipe is {recipe_name}.", *note_on_residual(configs, recipe_name))
+    used = (f"The recipe is {recipe_name}.", *note_on_residual(configs))
     _print_diagnosis(SafeConsole(), diagnosis, used)
 
 

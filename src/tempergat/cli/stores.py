@@ -139,7 +139,8 @@ def export(
 ) -> None:
     """Write the runs of stores as CSV, one row per run.
 
-    An existing CSV keeps the rows of datasets that the stores lack.
+    Of methods trained with plain and default, these are the runs that are compared. An
+    existing CSV keeps the rows of datasets that the stores lack.
     """
     from tempergat.comparison import export_stores
 

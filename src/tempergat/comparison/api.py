@@ -118,9 +118,9 @@ def compare(
         runs: Seeds per method. `paper` for as many as the recipe says, and for the
             paper's eleven methods alone unless `methods` names others.
         recipe: The settings: a recipe, its name or its YAML file; the recipe of the
-            dataset when left out. Graphs without one have `default`, with a residual in
-            every layer and batch norm between layers, GCN's and GAT's too; `plain` has
-            neither.
+            dataset when left out. Methods on graphs without one are trained with
+            `plain` and with `default`, which has a residual in every layer and batch
+            norm between layers, and validation scores choose.
         baseline: The method all others are compared with. When left out, each variant
             is compared with its backbone, besides the tests of all pairs of methods.
         device: `auto`, `cpu` or `cuda`.

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from tempergat.base import counted, duration
+from tempergat.comparison.chosen import choose
 from tempergat.comparison.plan import Plan
 from tempergat.comparison.report.formats import mean_and_std
 from tempergat.comparison.results.comparison import Comparison
@@ -75,14 +76,18 @@ class Lines(Display):
         )
 
     def add(self, runs: Sequence[Run]) -> None:
-        """Count finished runs in the summaries of their methods."""
+        """Count finished runs in the summaries of their methods.
+
+        Of two recipes, a summary has the one that validation prefers so far.
+        """
         for run in runs:
             self._finished[run.method].append(run)
         for method in {run.method for run in runs}:
-            done = [run for run in self._finished[method] if run.status == "done"]
+            shown = choose(self._finished[method]).compared
+            done = [run for run in shown if run.status == "done"]
             self.summaries[method] = summarise(
                 [100.0 * run.scores[self._selection].test for run in done],
-                failed=len(self._finished[method]) - len(done),
+                failed=len(shown) - len(done),
             )
 
     def progress(self, progress: Progress) -> None:

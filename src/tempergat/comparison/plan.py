@@ -17,6 +17,7 @@ from tempergat.training import (
     Recipe,
     RunConfig,
     callable_name,
+    load_recipe,
     make_overrides,
     parse_noise,
     recipe_for,
@@ -45,7 +46,8 @@ class Plan:
     Attributes:
         graph: The graph as the user gave it.
         methods: Names of the methods, in the order of the table.
-        configs: The settings of each.
+        configs: The settings of each; before them those of `plain`, where the graph has
+            no recipe of its own.
         seeds: One run of each method per seed.
         baseline: The method all others are compared with; None where each variant is
             compared with its backbone.
@@ -87,7 +89,7 @@ class Plan:
     @property
     def total_runs(self) -> int:
         """Runs of all methods together."""
-        return len(self.methods) * len(self.seeds)
+        return len(self.configs) * len(self.seeds)
 
     @property
     def against(self) -> dict[str, str]:
@@ -105,6 +107,12 @@ def baselines_of(methods: Sequence[str], baseline: str | None) -> dict[str, str]
     """
     pairs = {name: baseline or backbone_of(name) for name in methods}
     return {name: other for name, other in pairs.items() if name != other}
+
+
+def has_choice(method: str, training: str | None) -> bool:
+    """Whether a method can have a residual or none; sampled training has one recipe."""
+    known = method in METHODS and not METHODS[method].always_skips
+    return known and training == "full"
 
 
 def backbone_of(method: str) -> str:
@@ -143,12 +151,15 @@ def make_plan(
         chosen = {baseline: None, **chosen}
     recipe_name, settings = recipe_for(graph, recipe)
     overrides = overrides or make_overrides()
+    has_two = recipe is None and recipe_name == "default" and tune is None
+    recipes = [*([load_recipe("plain")] if has_two else []), settings]
     configs = [
-        overrides.applied_to(
-            settings.config_for(name, None if build is None else source_hash(build)),
-            graph,
-        )
+        config
+        for one in recipes
         for name, build in chosen.items()
+        for own in [None if build is None else source_hash(build)]
+        for config in [overrides.applied_to(one.config_for(name, own), graph)]
+        if one is settings or has_choice(name, config.training)
     ]
     rules = sorted({config.selection for config in configs})
     if len(rules) > 1:
@@ -174,7 +185,7 @@ def make_plan(
         configs=tuple(configs),
         seeds=tuple(range(first, first + count)),
         baseline=baseline,
-        recipe=recipe_name,
+        recipe="plain or default" if len(configs) > len(chosen) else recipe_name,
         base=settings,
         made_for=None if recipe is None else settings.made_for_another(graph),
         overrides=overrides,

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from tempergat.comparison.chosen import choose
 from tempergat.comparison.display import Display
 from tempergat.comparison.plan import Plan
 from tempergat.comparison.results.comparison import Comparison
@@ -198,7 +199,6 @@ def _get_all_runs(
         configs = [choice.config for choice in choices if choice.split == split]
         graphs = {split: plan.graphs[split]}
         runs += get_runs(graphs, configs, seeds, on_progress=show)
-    runs.sort(key=lambda run: (plan.methods.index(run.method), run.seed))
     return runs, choices
 
 
@@ -222,13 +222,16 @@ def _comparison(
 ) -> Comparison:
     first, condition = plan.first_graph, runs[0].condition
     used = sorted({run.split for run in runs})
+    chosen = choose(runs)
+    chosen.compared.sort(key=lambda run: (plan.methods.index(run.method), run.seed))
     result = dataset_result(
-        runs,
+        chosen.compared,
         plan.methods,
         plan.against,
         metric_of_run(plan.configs[0], first),
         plan.selection,
-        tuned=bool(choices),
+        tuned=bool(choices or chosen.others),
+        beside_backbones=chosen.beside_backbones,
         all_pairs=plan.baseline is None,
         test_to_train=split_ratio([plan.graphs[split] for split in used]),
     )
@@ -240,7 +243,9 @@ def _comparison(
     )
     return Comparison(
         result=result,
-        runs=runs,
+        runs=chosen.compared,
+        chosen=chosen.recipes if len(plan.configs) > len(plan.methods) else {},
+        other_runs=chosen.others,
         baseline=plan.baseline,
         recipe=plan.recipe,
         settings=plan.overrides.values,

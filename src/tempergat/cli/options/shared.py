@@ -50,7 +50,7 @@ RecipeName = Annotated[
         "--recipe",
         help="Settings: the name of a recipe or a YAML file; the dataset's own when "
         "left out. Graphs without one have default, with a residual in every layer "
-        "and batch norm between layers, GCN's and GAT's too; plain has neither.",
+        "and batch norm between layers; compare tries plain too, which has neither.",
     ),
 ]
 Split = Annotated[

@@ -1,5 +1,6 @@
 """Comparisons on the terminal: the progress, then the tables."""
 
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 
@@ -34,6 +35,8 @@ class TerminalDisplay(Lines):
     Args:
         plans: What is compared.
         console: Where progress goes.
+        train_options: What a command `train` needs that repeats a run; None where none
+            can.
         quiet: Whether to show no progress.
         as_json: Whether tables are JSON, which is printed at the end.
         verbose: Whether tables have all their notes.
@@ -43,6 +46,7 @@ class TerminalDisplay(Lines):
         self,
         plans: Sequence[Plan],
         console: Console,
+        train_options: Sequence[str] | None = None,
         *,
         quiet: bool,
         as_json: bool,
@@ -51,6 +55,7 @@ class TerminalDisplay(Lines):
         super().__init__(lambda line: None if quiet else console.print(line))
         self._plans = plans
         self._console = console
+        self._train_options = train_options
         self._as_json = as_json
         self._verbose = verbose
         self._is_first = True
@@ -91,7 +96,18 @@ class TerminalDisplay(Lines):
         if not self._is_first and not partial:
             echo("")
         self._is_first = False
-        print_comparison(comparison, verbose=self._verbose)
+        train = self._train(comparison)
+        print_comparison(comparison, verbose=self._verbose, train=train)
+
+    def _train(self, comparison: Comparison) -> str | None:
+        """The command that repeats the simplest of the best methods."""
+        method = comparison.simplest or comparison.best
+        if method is None or self._train_options is None:
+            return None
+        found = [str(path) for path in comparison.files if path.suffix == ".yaml"]
+        recipe = found[0] if found else comparison.recipe_of(method)
+        words = ["tempergat", "train", str(self._plan.graph), "--method", method]
+        return shlex.join([*words, "--recipe", recipe, *self._train_options])
 
     def stopped(
         self,
@@ -109,10 +125,10 @@ class TerminalDisplay(Lines):
         words = "Stopped before the first runs finished. To continue:"
         if done:
             total = sum(plan.total_runs for plan in self._plans)
+            runs = sum(len(one.every_run) for one in done)
             words = (
-                f"Stopped with {sum(len(one.runs) for one in done)} of {total} runs "
-                "done; they are kept. Differences and verdicts may change with the "
-                "rest. To continue:"
+                f"Stopped with {runs} of {total} runs done; they are kept. Differences "
+                "and verdicts may change with the rest. To continue:"
             )
         elif self._plans[0].tune is not None:
             words = (
@@ -145,7 +161,10 @@ class TerminalDisplay(Lines):
 
     def _row(self, method: str) -> tuple[str, ...]:
         progress, summary = self._progress, self.summaries.get(method)
-        seeds = len(self._plan.seeds)
+        done = len(self._finished[method])
+        runs = len(self._plan.seeds) * sum(
+            config.method == method for config in self._plan.configs
+        )
         state = ""
         if method == progress.method and progress.waiting:
             state = "another process trains it"
@@ -154,18 +173,22 @@ class TerminalDisplay(Lines):
         elif summary is not None and summary.failed:
             state = f"{summary.failed} failed"
         if summary is None:
-            return (method, "", "", f"0/{seeds}", state)
+            return (method, "", "", f"0/{runs}", state)
         return (
             method,
             mean_and_std(summary.mean, summary.std),
             interval_text(summary),
-            f"{summary.runs + summary.failed}/{seeds}",
+            f"{done}/{runs}",
             state,
         )
 
 
 def print_comparison(
-    comparison: Comparison, *, with_answer: bool = True, verbose: bool = False
+    comparison: Comparison,
+    *,
+    with_answer: bool = True,
+    verbose: bool = False,
+    train: str | None = None,
 ) -> None:
     """Print the table of one graph, the files that were written, and the answer.
 
@@ -173,9 +196,12 @@ def print_comparison(
         comparison: The comparison.
         with_answer: Whether the answer is printed; it comes last.
         verbose: Whether all notes of the table are printed.
+        train: The command that repeats the best method.
     """
     print_table(SafeConsole(), comparison.text_table, verbose=verbose)
     _print_files(comparison)
+    if comparison.choice:
+        echo(comparison.choice)
     if not with_answer:
         return
     for claim in comparison.claims:
@@ -183,6 +209,8 @@ def print_comparison(
     more = _command_for_more(comparison)
     if more is not None:
         echo(f"more     {more}")
+    if train is not None:
+        echo(f"repeat   {train}")
     console = SafeConsole()
     answer = comparison.answer.in_two_lines(min(console.width, WIDEST_ANSWER))
     console.print(answer, soft_wrap=not console.is_terminal)

@@ -173,6 +173,7 @@ def _section(
         answer=comparison.answer,
         claims=claims(result),
         recipe=comparison.recipe,
+        further=comparison.tables[1:],
         one_class_mark=ONE_CLASS_MARK,
         of_one_class=[row for row in result.results if row.only_class],
         copies={

@@ -1,6 +1,6 @@
 """The table of a result as people read it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tempergat.comparison.report.formats import (
@@ -50,6 +50,14 @@ _MIN_VALUES_FOR_INTERVAL = 5
 # At the end of the names of variants of GATv2.
 _V2 = "_v2"
 _LOWEST_SCORE, _HIGHEST_SCORE = 0.0, 100.0
+
+
+NOTE_ON_RECIPES = (
+    "The recipe default adds to plain a residual in each layer, a linear map of its "
+    "input, and batch norm between layers. Each method has the one of better mean "
+    "validation score, chosen on each split by itself; a variant is compared with its "
+    "backbone under what the backbone has."
+)
 
 
 class Column(NamedTuple):
@@ -175,6 +183,19 @@ def result_table(
         footer=footer,
         scores=(list(headings).index("score"),),
         urgent=(*urgent, *on_failures),
+    )
+
+
+def recipes_table(result: DatasetResult, means: Sequence[Mapping[str, Any]]) -> Table:
+    """What residual and norm bring to each method, by what `recipe_means` gives."""
+    brings = "what residual and norm bring, test"
+    return Table(
+        f"{result.dataset}: {brings} {METRIC_NAMES[result.metric]} in percent",
+        ("method", "plain", "default", "gain", "chosen"),
+        tuple(
+            (method, percent(plain), percent(default), signed(gain), chosen)
+            for method, plain, default, gain, chosen in (row.values() for row in means)
+        ),
     )
 
 

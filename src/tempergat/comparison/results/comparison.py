@@ -2,7 +2,7 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -18,6 +18,7 @@ from tempergat.base import (
     write_into,
     write_text,
 )
+from tempergat.comparison.chosen import Recipes, in_words, recipe_means
 from tempergat.comparison.explorer.page import explorer_section
 from tempergat.comparison.html_report.report import report_html
 from tempergat.comparison.html_report.tables import notebook_html
@@ -25,7 +26,7 @@ from tempergat.comparison.report.answers import Answer
 from tempergat.comparison.report.formats import Table, as_latex, as_markdown, as_text
 from tempergat.comparison.report.records import as_json, as_rows
 from tempergat.comparison.report.sentences import answer, claims, verdict
-from tempergat.comparison.report.tables import result_table
+from tempergat.comparison.report.tables import recipes_table, result_table
 from tempergat.comparison.results.notes import notes_on_condition
 from tempergat.comparison.results.result import DatasetResult
 from tempergat.comparison.tune import (
@@ -172,6 +173,8 @@ class Comparison(Written):
             recipe's settings.
         tuned_recipes: By split, a recipe with the settings found, for `compare` and
             `train`; empty where nothing was searched.
+        other_runs: The runs with the recipes that were not chosen.
+        chosen: Which recipe each method has on each split.
     """
 
     result: DatasetResult
@@ -189,6 +192,8 @@ class Comparison(Written):
     files: tuple[Path, ...] = ()
     tuned: tuple[Choice, ...] = ()
     tuned_recipes: "Mapping[int, Recipe]" = field(default_factory=dict)
+    other_runs: Sequence[Run] = ()
+    chosen: Recipes = field(default_factory=dict)
 
     @property
     def table(self) -> list[dict[str, Any]]:
@@ -197,7 +202,25 @@ class Comparison(Written):
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        return (self.text_table,)
+        if not self.other_runs:
+            return (self.text_table,)
+        means = recipe_means(self.every_run, self.chosen)
+        return (self.text_table, recipes_table(self.result, means))
+
+    @property
+    def every_run(self) -> list[Run]:
+        """The runs, and those with the recipes that were not chosen."""
+        return [*self.runs, *self.other_runs]
+
+    @property
+    def choice(self) -> str:
+        """Which recipe was chosen for whom; empty where there was no choice."""
+        return in_words(self.chosen, self.every_run) if self.other_runs else ""
+
+    def recipe_of(self, method: str) -> str:
+        """The recipe of a method on the first of its splits."""
+        chosen = (of for (name, _), of in self.chosen.items() if name == method)
+        return next(chosen, self.recipe)
 
     @property
     def failed(self) -> int:
@@ -306,6 +329,7 @@ class Comparison(Written):
             "settings": dict(self.settings),
             **({"condition": self.condition.facts} if self.condition else {}),
             "tuned": tuned_facts(self.tuned) if self.tuned else None,
+            "chosen": recipe_means(self.every_run, self.chosen) if self.choice else [],
             "class_names": None if self.class_names is None else list(self.class_names),
             "read": dict(self.reading),
             "device": self.device,

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from tempergat.base import UserError
+from tempergat.comparison.plan import backbone_of
 from tempergat.comparison.results.result import (
     LARGEST_CLASS,
     DatasetResult,
@@ -36,6 +37,7 @@ def dataset_result(
     selection: str = "best_val_accuracy",
     *,
     tuned: bool = False,
+    beside_backbones: Sequence[Run] = (),
     all_pairs: bool = False,
     test_to_train: float | None = 0.0,
 ) -> DatasetResult:
@@ -49,6 +51,8 @@ def dataset_result(
         metric: The metric of the scores.
         selection: Which rule's scores to use.
         tuned: Whether a method may have another configuration on each split.
+        beside_backbones: The runs of variants that are compared with their backbones,
+            where they are other ones than those reported.
         all_pairs: Whether all pairs of methods are tested too.
         test_to_train: Test nodes per training node, where splits share training nodes.
 
@@ -86,7 +90,14 @@ def dataset_result(
     counts = _test_nodes(runs)
     # What one test node changes in a score.
     step = 100.0 / min(map(sum, counts.values())) if counts else 0.0
-    comparisons = compare_pairs(in_order, compared, ratio, step)
+    beside = {
+        method: {key: score for key, score in scores.items() if key in keys}
+        for method, baseline in compared.items()
+        if baseline == backbone_of(method)
+        and (of_method := [run for run in beside_backbones if run.method == method])
+        and (scores := _pair_scores(of_method, selection, by_split=split_count > 1))
+    }
+    comparisons = compare_pairs({**in_order, **beside}, compared, ratio, step)
     by_name = {c.method: c for c in comparisons}
     results = tuple(
         _method_result(

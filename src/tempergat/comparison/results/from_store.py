@@ -6,12 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from tempergat.base import UserError, counted, listed, suggest_one_of
+from tempergat.comparison.chosen import by_recipes, choose, recipe_kind
 from tempergat.comparison.plan import (
     FIRST_TUNED_SEED,
     MOST_RUNS,
     backbone_of,
     baselines_of,
+    has_choice,
 )
+from tempergat.comparison.report.tables import NOTE_ON_RECIPES
 from tempergat.comparison.results.comparison import Comparison
 from tempergat.comparison.results.from_runs import dataset_result
 from tempergat.comparison.results.notes import (
@@ -94,20 +97,24 @@ def _comparison(
         )
     config = runs[0].config
     is_tuned = runs[0].seed >= FIRST_TUNED_SEED
+    chosen = choose(runs)
     result = dataset_result(
-        runs,
+        chosen.compared,
         methods,
         baselines_of(methods, baseline),
         config.get("metric") or "accuracy",
         config.get("selection", "best_val_accuracy"),
-        tuned=is_tuned,
+        tuned=is_tuned or bool(chosen.others),
+        beside_backbones=chosen.beside_backbones,
         all_pairs=baseline is None,
         test_to_train=stored_split_ratio(runs),
     )
     notes = [*notes_on_condition(runs[0].condition)]
     if is_tuned:
-        chosen = {(r.method, r.split): searched_settings(r.config) for r in runs}
-        notes += notes_on_tuning(chosen)
+        found = {(r.method, r.split): searched_settings(r.config) for r in runs}
+        notes += notes_on_tuning(found)
+    elif chosen.others:
+        notes.append(NOTE_ON_RECIPES)
     else:
         notes += note_on_residual({run.method: run.config for run in runs})
     if result.splits > 1:
@@ -119,12 +126,15 @@ def _comparison(
             "settings in both."
         )
     notes += _notes_on_lost_runs(runs, groups)
-    counts = Counter(run.method for run in runs)
+    counts = Counter(run.method for run in chosen.compared)
+    words = _settings_in_words(runs) + (", tuned" if is_tuned else "")
     return Comparison(
         result=result,
-        runs=runs,
+        runs=chosen.compared,
+        chosen=chosen.recipes if chosen.others else {},
+        other_runs=chosen.others,
         baseline=baseline,
-        recipe=_settings_in_words(runs) + (", tuned" if is_tuned else ""),
+        recipe=f"plain or default, {words}" if chosen.others else words,
         device=runs[0].device,
         complete=len(set(counts.values())) == 1,
         notes=tuple(notes),
@@ -167,7 +177,7 @@ def _tables(runs: Sequence[Run]) -> Iterator[tuple[list[Run], Sequence[str]]]:
             plain = [run for run in graph if run.seed < FIRST_TUNED_SEED]
             tuned = [run for run in graph if run.seed >= FIRST_TUNED_SEED]
             for taken in _by_turns(plain):
-                yield from _recipes(taken)
+                yield from _of_both_and_others(taken)
             # Of each method and split, those with the settings found last.
             last = {(run.method, run.split): run.config_hash for run in tuned}
             found = [r for r in tuned if last[r.method, r.split] == r.config_hash]
@@ -230,6 +240,31 @@ def _by_turns(runs: Sequence[Run]) -> list[list[Run]]:
         [r for r in runs if key(r) in names and fits(r, cut) and r.seed <= last]
         for cut, (names, last) in sorted(inside.items())
     ]
+
+
+def _of_both_and_others(
+    runs: Sequence[Run],
+) -> Iterator[tuple[list[Run], Sequence[str]]]:
+    """Tables of methods with runs of `plain` and of `default`, then all others.
+
+    Methods that are trained with `default` alone belong to the first.
+    """
+    pairs = [of for of in by_recipes(runs) if len(of) == 2]
+    plain_of = {
+        of["default"][0].config_hash: of["plain"][0].config_hash for of in pairs
+    }
+
+    def is_shown(run: Run) -> bool:
+        has_one = bool(pairs) and not has_choice(run.method, run.config.get("training"))
+        of_recipe = has_one and recipe_kind(run.config) == "default"
+        return run.config_hash in plain_of or of_recipe
+
+    for of_table, shared in _recipes(list(filter(is_shown, runs))):
+        plain = {plain_of.get(run.config_hash) for run in of_table}
+        yield [*of_table, *(r for r in runs if r.config_hash in plain)], shared
+    shown = plain_of.keys() | plain_of.values()
+    others = [r for r in runs if r.config_hash not in shown and not is_shown(r)]
+    yield from _recipes(others)
 
 
 def _recipes(runs: Sequence[Run]) -> Iterator[tuple[list[Run], Sequence[str]]]:
@@ -295,13 +330,13 @@ def _settings(config: Mapping[str, Any], one_family: bool) -> dict[str, Any]:
 
 
 def _settings_in_words(runs: Sequence[Run]) -> str:
-    """The settings by which recipes differ most often."""
+    """The settings by which recipes differ most often, but for those chosen by run."""
     config = max((run.config for run in runs), key=len)
     size = ("epochs", "learning_rate", "num_layers", "hidden_channels")
     words = [
         f"{name} {setting_word(config[name])}"
         for name in (*size, "residual", "norm")
-        if name in config
+        if name in config and all(r.config.get(name) == config[name] for r in runs)
     ]
     if (splits := len({run.split for run in runs})) > 1:
         words.append(f"{splits} splits in turn")

@@ -9,6 +9,7 @@ import torch
 from tempergat.base import counted, joined, listed
 from tempergat.comparison.plan import Plan
 from tempergat.comparison.report.formats import p_value
+from tempergat.comparison.report.tables import NOTE_ON_RECIPES
 from tempergat.comparison.results.result import DatasetResult
 from tempergat.comparison.storage.rows import Origin
 from tempergat.comparison.storage.store import Store
@@ -38,6 +39,14 @@ def opening_lines(plan: Plan, place: torch.device | Workers) -> list[str]:
         f"{counted(len(plan.seeds), 'run')} on {where}, recipe "
         f"{plan.recipe}{plan.overrides.words}"
     )
+    two = {config.method for config in plan.configs[: -len(plan.methods)]}
+    if two:
+        one = [method for method in plan.methods if method not in two]
+        lines.append(
+            f"each is trained with both, {counted(plan.total_runs, 'run')}, and "
+            "validation chooses; --recipe default takes half"
+            + (f"; {joined(one)}: default alone" if one else "")
+        )
     if plan.tune is not None:
         each = " on each split" if len(plan.graphs) > 1 else ""
         lines.append(
@@ -96,9 +105,11 @@ def notes_below_table(
     if choices:
         chosen = {(one.method, one.split): one.chosen.settings for one in choices}
         on_settings = notes_on_tuning(chosen, len(choices[0].trials))
+    elif len(plan.configs) > len(plan.methods):
+        on_settings = (NOTE_ON_RECIPES,)
     else:
         configs = {config.method: config.model_dump() for config in plan.configs}
-        on_settings = note_on_residual(configs, plan.recipe)
+        on_settings = note_on_residual(configs)
     return (
         *notes_on_condition(runs[0].condition),
         *plan.first_graph.notes,
@@ -140,14 +151,11 @@ def _notes_on_test_sets(
     )
 
 
-def note_on_residual(
-    configs: Mapping[str, Mapping[str, Any]], recipe: str | None = None
-) -> tuple[str, ...]:
+def note_on_residual(configs: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
     """That `gat` in the table is not the usual GAT, where layers have a residual.
 
     Args:
         configs: The settings of each method.
-        recipe: Name of the recipe; None where it is not known.
     """
     # A module of the user has settings of training only.
     having = [
@@ -173,8 +181,6 @@ def note_on_residual(
             f", and {norm} norm stands between layers. The usual GCN, GAT and GATv2 "
             "have neither."
         )
-    if recipe == "default" and not all(map(_always_skips, having)):
-        note += ' Without them: --recipe plain (in Python: recipe="plain").'
     return (note,)
 
 
@@ -208,8 +214,8 @@ def _notes_on_other_runs(
         notes.append(
             f"{counted(others, 'run')} of these methods with other settings (of "
             f"another recipe, for example) {'is' if others == 1 else 'are'} in the "
-            "store and not in this table; `tempergat compare --table` prints a table "
-            "of each."
+            "store and not in this table; `tempergat compare --table` shows what the "
+            "store has."
         )
     return tuple(notes)
 

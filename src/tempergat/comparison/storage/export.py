@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tempergat.base import UserError, counted, csv_text, write_into
+from tempergat.comparison.chosen import choose
 from tempergat.comparison.storage.rows import EXTRAS, decode_extras, encode_extras
 from tempergat.comparison.storage.store import Store, store_file
 from tempergat.training import SELECTION_RULES, LayerRecord, Run, Scores, canonical_json
@@ -93,6 +94,8 @@ def configs_path(path: Path) -> Path:
 def export_stores(stores: Sequence[Path], path: Path) -> Merged:
     """Write the runs of stores as `write_runs` does, without their layers.
 
+    Of a method with two recipes, these are the runs that `compare` compares.
+
     Args:
         stores: The files of the stores, or their folders.
         path: The CSV.
@@ -119,7 +122,7 @@ def export_stores(stores: Sequence[Path], path: Path) -> Merged:
     if not runs:
         listed = ", ".join(map(str, stores))
         raise UserError(f"there are no finished runs in {listed}; nothing to export")
-    return write_runs(list(runs.values()), path)
+    return write_runs(choose(runs.values()).compared, path)
 
 
 def write_runs(runs: Sequence[Run], path: Path) -> Merged:
