@@ -53,3 +53,22 @@ def test_every_comparison_comes_back_as_it_was(
         f"{count} splits in turn" in comparison.recipe
         for count, comparison in zip(counts, stored[1:], strict=True)
     )
+
+
+def test_comparisons_that_choose_between_recipes_come_back_too(tmp_path: Path) -> None:
+    made = [
+        tempergat.compare(
+            DATA,
+            ["mlp", "gcn"],
+            4,
+            splits=splits,
+            settings={"epochs": 2},
+            device="cpu",
+            progress=False,
+            out=tmp_path,
+        )
+        for splits in (None, 2)
+    ]
+    stored = stored_comparisons(tmp_path)
+    tables = [comparison.to_csv() for comparison in stored]
+    assert tables == [comparison.to_csv() for comparison in made]
