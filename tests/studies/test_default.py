@@ -1,45 +1,34 @@
-"""The choice of docs/default.md, and its test computed from the runs by scipy."""
-
-from collections import defaultdict
+"""The choice of docs/default.md is that of `compare`."""
 
 import pytest
-from scipy.stats import wilcoxon
 
-from studies.default.tables import CELLS, FAMILIES, METHODS, family_gains, ranks, runs
-from studies.results import read_runs
-from tempergat.stats import wilcoxon_p
-from tempergat.training import load_recipe
-
-
-@pytest.mark.parametrize("cell", ["no_norm", "batch", "layer"])
-def test_the_p_over_families_is_that_of_scipy(cell: str) -> None:
-    gains = defaultdict(list)
-    for graph in FAMILIES.keys() - {"cora", "citeseer", "pubmed"}:
-        found = read_runs(f"default/{graph}.csv")
-        earlier = ~found["residual"].astype(bool)
-        new = ~earlier & (found["norm"].fillna("no_norm") == cell)
-        gain = found[new]["test"].mean() - found[earlier]["test"].mean()
-        gains[FAMILIES[graph]].append(gain)
-    means = [sum(of_family) / len(of_family) for of_family in gains.values()]
-    assert family_gains(cell, "used").mean() == pytest.approx(sum(means) / 13)
-    exact = wilcoxon(means, method="exact").pvalue
-    assert wilcoxon_p(family_gains(cell, "used")) == pytest.approx(exact)
+from studies.default.study import GRAPHS
+from studies.default.tables import METHODS, runs, scores_of
+from studies.results import result_path
+from tempergat.comparison.chosen import choose
+from tempergat.comparison.storage.export import read_runs
 
 
-def test_the_recipe_is_the_best_candidate_on_the_graphs_it_is_for() -> None:
-    best = CELLS[ranks("used").idxmin()]
-    for recipe, cell in (("default", best), ("plain", CELLS["earlier"])):
-        for method in METHODS:
-            config = load_recipe(recipe).config_for(method)
-            assert config.feature_dropout == cell["dropout"]
-            for name in ("residual", "norm", "learning_rate"):
-                assert getattr(config, name) == cell[name]
+@pytest.mark.parametrize("graph", ["cora", "squirrel_filtered", "facebook"])
+def test_the_page_has_the_scores_of_what_compare_chooses(graph: str) -> None:
+    kinds = {(False, None): "plain", (True, "batch"): "default"}
+    of_both = [
+        run
+        for run in read_runs(result_path(f"default/{graph}.csv"))
+        if (run.config["residual"], run.config["norm"]) in kinds
+    ]
+    scores: dict[str, list[float]] = {}
+    for run in choose(of_both).compared:
+        score = 100.0 * run.scores["best_val_accuracy"].test
+        scores.setdefault(run.method, []).append(score)
+    shown = scores_of().loc[graph]["chosen"]
+    means = {method: sum(of) / len(of) for method, of in scores.items()}
+    assert means == pytest.approx(shown.to_dict())
 
 
-def test_every_cell_has_its_settings_and_ten_runs_of_every_graph_and_method() -> None:
-    for name, found in runs().groupby("cell"):
-        assert set(found["learning_rate"]) == {CELLS[name]["learning_rate"]}
-        assert set(found["feature_dropout"]) == {CELLS[name]["dropout"]}
+def test_both_recipes_have_ten_runs_of_every_graph_and_method() -> None:
+    for _, found in runs().groupby("recipe"):
+        assert set(found["status"]) == {"done"}
         seeds = found.groupby(["dataset", "method"])["seed"].agg(set)
-        assert len(seeds) == len(FAMILIES) * len(METHODS)
+        assert len(seeds) == len(GRAPHS) * len(METHODS)
         assert all(of == set(range(8000, 8010)) for of in seeds)
