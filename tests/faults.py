@@ -51,16 +51,16 @@ FAULTS = (
     Fault(
         "splits that share training nodes are tested as if independent",
         "stats/paired.py",
-        "t = effect_size / math.sqrt(1.0 / count + test_to_train)",
-        "t = effect_size / math.sqrt(1.0 / count)",
+        "error = max(std, step) * math.sqrt(1.0 / count + test_to_train)",
+        "error = max(std, step) * math.sqrt(1.0 / count)",
         "stats/test_best_set.py"
         "::test_splits_that_share_training_nodes_are_corrected_for_worked_by_hand",
     ),
     Fault(
-        "a method that no test was made of is called as good as the best",
-        "stats/paired.py",
-        "if c.baseline == best and c.t_p is not None]",
-        "if c.baseline == best]",
+        "a method that no test was made of is said to be possibly the best",
+        "stats/best.py",
+        'return "left out" if method in self.left_out else "too few runs"',
+        'return "left out" if method in self.left_out else "yes"',
         "comparison/test_verdict.py"
         "::test_a_lucky_run_is_not_the_highest_and_makes_nothing_untestable",
     ),

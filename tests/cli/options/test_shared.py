@@ -24,6 +24,13 @@ def test_the_command_to_continue_is_the_one_that_was_typed(
     assert resume_command() == f"{program} compare 'my graph' --runs 3"
     monkeypatch.setenv("PATH", str(program.parent))
     assert resume_command() == "tempergat compare 'my graph' --runs 3"
+    more = {"--runs": "40", "--splits": "40"}
+    expected = "tempergat compare 'my graph' --runs 40 --splits 40"
+    assert resume_command(more) == expected
+    monkeypatch.setattr(sys, "argv", [str(program), *typed[:2], "--runs=3"])
+    assert resume_command(more) == expected
+    monkeypatch.setattr(sys, "argv", [str(program), *typed, "--quiet"])
+    assert resume_command({"--runs": "9"}).endswith("--runs 9 --quiet")
 
 
 def test_a_folder_that_could_be_made_is_writable(tmp_path: Path) -> None:

@@ -2,15 +2,20 @@
 
 import io
 import re
+import sys
+from dataclasses import replace
+from pathlib import Path
 
+import pytest
 from rich.console import Console
 from rich.text import Text
 
-from tempergat.cli.ui.display import TerminalDisplay
+from tempergat.cli.ui.display import TerminalDisplay, print_comparison
 from tempergat.cli.ui.tables import layout, print_table
 from tempergat.comparison.plan import make_plan
 from tempergat.comparison.report.formats import Table
 from tempergat.comparison.sweeps.state import Progress
+from tests.support.made_up_comparisons import comparison
 from tests.support.made_up_runs import failed_run, run
 
 COLUMNS = ("method", "accuracy", "95 % interval", "runs", "p", "d", "verdict")
@@ -91,6 +96,36 @@ def _shown(terminal: bool, quiet: bool = False, kind: str = "xterm") -> str:
         display.progress(progress)
     display.end()
     return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("splits", "typed", "command"),
+    [
+        (1, [], "tempergat compare --runs 40"),
+        (10, ["--splits", "10"], "tempergat compare --splits 40 --runs 40"),
+        # Splits that come with the graph are as many as there are.
+        (10, [], None),
+    ],
+)
+def test_the_answer_is_last_and_before_it_what_more_seeds_would_do(
+    splits: int,
+    typed: list[str],
+    command: str | None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["tempergat", "compare", *typed])
+    found = comparison(against={})
+    result = replace(found.result, fewer=(40, 2.9), splits=splits)
+    files = tuple(Path(f"demo.{kind}") for kind in ("csv", "svg", "png", "html"))
+    print_comparison(replace(found, result=result, files=files))
+    *_, before, last = capsys.readouterr().out.splitlines()
+    assert last == str(found.answer)
+    if command is None:
+        assert before.startswith("With about 40 seeds about three methods could still")
+    else:
+        assert before.startswith("more ")
+        assert before.endswith(command.removeprefix("tempergat"))
 
 
 def test_progress_lines_have_scores_counts_and_time_left() -> None:

@@ -30,6 +30,7 @@ from tempergat.comparison.html_report.tables import score_table
 from tempergat.comparison.paper import published_scores
 from tempergat.comparison.report.sentences import ONE_CLASS_MARK, claims
 from tempergat.comparison.report.tables import shown_interval
+from tempergat.comparison.results.across_graphs import summary_verdict
 from tempergat.comparison.results.result import METRIC_NAMES, DatasetResult
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def several_html(
     title = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if names[3:] else "")
     overview = rendered(
         "html_report/overview.html",
-        verdict=comparisons.verdict,
+        verdict=summary_verdict(comparisons.across),
         has_ranks=comparisons.across.ranks is not None,
         graphs=graphs,
         figures=_figures_of_several(comparisons),

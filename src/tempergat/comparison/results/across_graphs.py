@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tempergat.base import counted, joined, replace_non_finite
+from tempergat.base import counted, joined, listed, replace_non_finite
 from tempergat.comparison.report.formats import Table, mean_and_std, p_value, percent
 from tempergat.comparison.report.tables import notes_on_largest_class
 from tempergat.comparison.results.result import (
@@ -14,6 +14,8 @@ from tempergat.comparison.results.result import (
 )
 from tempergat.stats import ALPHA, RankTable, average_ranks
 
+# A sentence names up to so many methods; of more it names two and counts the others.
+_MOST_NAMED = 4
 _SIGNS = {"better": " +", "worse": " -"}
 
 
@@ -217,15 +219,18 @@ def scores_table(across: AcrossGraphs) -> Table:
     )
 
 
-def summary_verdict(across: AcrossGraphs) -> str:
-    """What the graphs show together. A claim is made only where a test supports it."""
+def summary_verdict(across: AcrossGraphs) -> tuple[str, str]:
+    """What the graphs show together: which method leads, and what a test shows of it.
+
+    Together the two are a sentence; the second may be empty.
+    """
     ranks = across.ranks
     graphs = counted(len(across.results), "graph")
     if ranks is None:
         if across.repeated:
             names = joined(across.repeated)
-            return f"no ranks over graphs: there are several comparisons on {names}"
-        return f"the methods are not ranked over {graphs}"
+            return f"no ranks over graphs: there are several comparisons on {names}", ""
+        return f"the methods are not ranked over {graphs}", ""
     best = across.best
     ranked = counted(len(ranks.datasets), "graph")
     leading = (
@@ -236,17 +241,18 @@ def summary_verdict(across: AcrossGraphs) -> str:
     worse = across.worse_than_best
     if not worse:
         if len(best) == len(across.methods):
-            return leading
+            return leading, ""
         if ranks.too_few_datasets:
-            return f"{leading}, but {ranked} are too few for a test of ranks"
+            return leading, f", but {ranked} are too few for a test of ranks"
         it = "it" if len(best) == 1 else "them"
-        return (
-            f"{leading}, but ranks do not show {it} to be better than any other "
+        return leading, (
+            f", but ranks do not show {it} to be better than any other "
             f"(critical difference {ranks.critical_difference:.2f})"
         )
     are = "is" if len(best) == 1 else "are"
-    return (
-        f"{leading}, and {are} shown to be better than {joined(worse)} "
+    others = joined(worse) if len(worse) <= _MOST_NAMED else listed(worse, 2)
+    return leading, (
+        f", and {are} shown to be better than {others} "
         f"(critical difference {ranks.critical_difference:.2f})"
     )
 

@@ -91,7 +91,7 @@ class Comparisons(Written):
     @property
     def verdict(self) -> str:
         """What the graphs show together, in one sentence."""
-        return summary_verdict(self.across)
+        return "".join(summary_verdict(self.across))
 
     @property
     def complete(self) -> bool:
