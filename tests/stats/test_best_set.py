@@ -237,3 +237,28 @@ def test_one_sided_tests_say_whether_any_method_beats_a_baseline() -> None:
     assert word(80.0 + noise + np.array([9.0, 0, 0, 0])) == "at most a point"
     few = claim_beats({"gat": {0: 80.0}, "gcn": {0: 70.0}}, "gcn")
     assert (few.word, few.reason) == ("not shown", "too few pairs")
+
+
+def test_a_method_is_beaten_where_it_is_left_out_and_nowhere_else() -> None:
+    draw = np.random.default_rng(7)
+    words = set()
+    for _ in range(60):
+        scores = scores_of(draw.normal([80.0, 81.0, 80.0, 80.0], 1.0, (6, 4)))
+        found, claim = best_set(scores), claim_beats(scores, "m0")
+        assert found is not None
+        assert (claim.word == "shown") == ("m0" in found.left_out)
+        words.add(claim.word)
+    assert {"shown", "not shown"} <= words
+
+
+def test_claims_that_are_made_together_deny_at_a_smaller_level() -> None:
+    columns = np.random.default_rng(8).normal([80.0, 80.0], 0.5, (6, 2))
+    columns[:, 1] -= (columns[:, 1] - columns[:, 0]).mean()
+    # The difference is 0: its upper end is below 2.2 standard errors.
+    deviation = (columns[:, 1] - columns[:, 0]).std(ddof=1)
+    margin = float(2.2 * deviation / math.sqrt(6))
+    alone, third = (
+        claim_beats(scores_of(columns), "m0", margin=margin, claims=claims).word
+        for claims in (1, 3)
+    )
+    assert (alone, third) == ("at most a point", "not shown")
