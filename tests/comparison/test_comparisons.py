@@ -163,7 +163,8 @@ def test_a_notebook_shows_the_overview_first_then_each_graph() -> None:
     assert places == sorted(places)
     assert shown.index("Summary of 4 graphs") < places[0]
     assert "<script>" not in shown
-    assert repr(found).index("Summary of 4 graphs") < repr(found).index("cora: test")
+    assert repr(found).index("cora: test") < repr(found).index("Summary of 4 graphs")
+    assert repr(found).endswith(found.verdict)
 
 
 def test_equal_average_ranks_share_the_best_one() -> None:

@@ -21,7 +21,7 @@ from tempergat.comparison.report.formats import (
 from tempergat.nn import description_of
 
 # With these, and not with a name, verdicts may begin.
-_FIRST_WORDS = ("no", "nothing", "of", "on", "over", "the", "too")
+_FIRST_WORDS = ("and", "but", "no", "nothing", "of", "on", "over", "the", "too")
 _NUMBER = re.compile(r"[<+-]?\d[\d,]*(\.\d+)?")
 
 

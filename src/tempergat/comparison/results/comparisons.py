@@ -181,7 +181,7 @@ class Comparisons(Written):
 
     def __repr__(self) -> str:
         overview = f"{as_text(self.summary)}\n{self.verdict}"
-        return "\n\n".join([overview, *map(repr, self.comparisons)])
+        return "\n\n".join([*map(repr, self.comparisons), overview])
 
     def _repr_html_(self) -> str:
         answer = f"<p><strong>{html.escape(self.verdict)}</strong></p>\n"
