@@ -160,3 +160,9 @@ def test_a_confusion_matrix_of_many_classes_is_small_in_memory_and_in_files(
     cells = [[*cell, full[tuple(cell)]] for cell in np.argwhere(full).tolist()]
     assert record["cells"] == cells
     assert len(found.to_json()) < 200 * classes
+
+
+def test_runs_of_one_class_are_counted_among_all_that_finished() -> None:
+    runs = result(gat=[ONLY_LARGEST] * 4, gated=[BOTH] * 3)
+    assert runs["gat"].summary.runs == 3
+    assert "gat in all 4 runs" in as_text(result_table(runs))

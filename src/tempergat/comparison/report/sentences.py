@@ -180,7 +180,7 @@ def _on_one_class(result: DatasetResult) -> list[str]:
     if not marked:
         return []
     which = _class_in_words(result)
-    in_all_runs = [m.method for m in marked if len(m.only_class) == m.summary.runs]
+    in_all_runs = [m.method for m in marked if len(m.only_class) == len(m.scores)]
     if len(in_all_runs) == len(result.results) > 1:
         return ["Every method predicts only one class in all runs."]
     if len(marked) > _MOST_OF_ONE_CLASS:
@@ -209,5 +209,5 @@ def _class_in_words(result: DatasetResult) -> str:
 
 
 def _count_of_one_class(result: MethodResult) -> str:
-    count, runs = len(result.only_class), result.summary.runs
+    count, runs = len(result.only_class), len(result.scores)
     return f"all {runs} runs" if count == runs > 1 else f"{count} of {runs} runs"
