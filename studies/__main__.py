@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from studies.pages import DOCS, fill
-from studies.results import STUDIES, read_plan
+from studies.results import STUDIES, read_plan, row_count
 from tempergat.base import UserError, write_text
 from tempergat.base.figures import save_figure
 from tempergat.training import SETTINGS, make_overrides
@@ -41,8 +41,7 @@ def list_studies() -> None:
     """Prints what each study asks, how many runs it has, and the time they take."""
     for name in names():
         plan = read_plan(name)
-        files = (STUDIES / name / "results").rglob("*.csv")
-        rows = sum(max(0, len(f.read_text().splitlines()) - 1) for f in files)
+        rows = row_count(name)
         state = f"{rows:,} of {plan['rows']:,} rows" if plan["rows"] else "no rows"
         print(f"{name:<14} {plan['question']}")
         print(f"{'':<14} {state}; {plan['time']}")

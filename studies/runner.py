@@ -2,7 +2,7 @@
 
 A study yields its stages one after the other and receives the runs of each, so that a
 later stage can depend on an earlier one. Runs go through a store: a study that is
-stopped continues where it was. Finished runs are rows of a CSV in the study's results.
+stopped continues where it was. Finished runs are rows of a table of the study.
 """
 
 import subprocess
@@ -10,12 +10,10 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache, cached_property
-from pathlib import Path
 
 import torch
 
-from studies.results import STUDIES, result_path
-from tempergat.comparison.storage.export import read_runs, write_runs
+from studies.results import STUDIES, read_whole_runs, write_runs
 from tempergat.comparison.storage.store import Store
 from tempergat.comparison.sweeps.state import OnProgress, hash_of
 from tempergat.comparison.sweeps.sweep import finished_runs, sweep
@@ -37,7 +35,7 @@ class Stage:
     """Runs of some settings over some seeds on one graph.
 
     Attributes:
-        file: The CSV that holds the runs, as `result_path` takes it.
+        file: The table that holds the runs, as `runs_path` takes it.
         graph: The graph's name.
         configs: The settings.
         seeds: The seeds of each.
@@ -116,7 +114,7 @@ class Runner:
     store: Store
     device: torch.device
     watch: Callable[[str], OnProgress | None] = lambda graph: None
-    _published: dict[Path, list[Run]] = field(default_factory=dict)
+    _published: dict[str, list[Run]] = field(default_factory=dict)
 
     def run(self, stages: Stages) -> int:
         """Train all stages; returns how many runs they have."""
@@ -134,8 +132,7 @@ class Runner:
 
         All runs of a stage come from one device and one version of the numerics.
         """
-        path = result_path(stage.file)
-        rows = self._rows(path)
+        rows = self._rows(stage.file)
         mine = [run for run in rows if stage.asks_for(run)]
         asked = len(stage.configs) * len(stage.seeds)
         for origin in {(run.device, run.numerics) for run in mine}:
@@ -157,8 +154,8 @@ class Runner:
             done = [_with_origin(run, known) for run in found]
             if done:
                 others = [r for r in rows if r.dataset == stage.graph and r not in mine]
-                write_runs([*others, *done], path)
-                del self._published[path]
+                write_runs(stage.file, [*others, *done])
+                del self._published[stage.file]
 
     def train(self, stage: Stage, graph: Dataset | Mapping[int, Dataset]) -> list[Run]:
         """The runs of a stage from the store; those that it lacks are trained."""
@@ -172,10 +169,10 @@ class Runner:
             preparation=stage.preparation,
         )
 
-    def _rows(self, path: Path) -> list[Run]:
-        if path not in self._published:
-            self._published[path] = read_runs(path) if path.exists() else []
-        return self._published[path]
+    def _rows(self, file: str) -> list[Run]:
+        if file not in self._published:
+            self._published[file] = read_whole_runs(file)
+        return self._published[file]
 
 
 def _with_origin(run: Run, known: Mapping[tuple[str, int], Run]) -> Run:

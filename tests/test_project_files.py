@@ -82,6 +82,11 @@ def test_the_readme_quotes_the_measurements_of_sampled_training() -> None:
         assert seconds in {row[column].strip().partition(",")[0] for row in rows}
 
 
+def test_all_results_of_studies_are_less_than_8_megabytes_of_a_clone() -> None:
+    files = (ROOT / "studies").glob("*/results/**/*")
+    assert sum(path.stat().st_size for path in files if path.is_file()) < 8_000_000
+
+
 def test_one_version_is_named_everywhere() -> None:
     version = tempergat.__version__
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

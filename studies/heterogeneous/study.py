@@ -14,7 +14,7 @@ def look(graph: str, runner: Runner, changes: Changes) -> str:
     Args:
         graph: One of the paper's datasets.
         runner: Trains what is missing. With the paper's settings the runs are rows of
-            results/runs.csv, with others they stay in its store.
+            results/runs.csv.bz2, with others they stay in its store.
         changes: What differs from the paper's settings.
     """
     if changes:

@@ -6,12 +6,11 @@ from matplotlib.figure import Figure
 
 from studies.homogeneous import beside, multiverse
 from studies.homogeneous.beside import DATASETS, GROUPS, RULES, TABLE
-from studies.results import result_path
+from studies.results import read_whole_runs
 from tempergat.base.figures import COLOURS, MARKERS, new_figure, style
 from tempergat.comparison.paper import BACKBONE_OF, PAPER_METHODS, read_paper
 from tempergat.comparison.report.figures import result_figure
 from tempergat.comparison.results.from_runs import dataset_result
-from tempergat.comparison.storage.export import read_runs
 from tempergat.stats import Summary
 
 # Height that the points of one variant share.
@@ -20,7 +19,7 @@ _BAND = 0.8
 
 def scores_figure(dataset: str, table: str = TABLE) -> Figure:
     """Every method's runs on a dataset, at the best validation accuracy."""
-    every = read_runs(result_path(f"{table}/runs.csv"))
+    every = read_whole_runs(f"{table}/runs.csv")
     runs = [run for run in every if run.dataset == dataset]
     metric = read_paper()[dataset]["gat"].metric
     return result_figure(dataset_result(runs, PAPER_METHODS, BACKBONE_OF, metric))

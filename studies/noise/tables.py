@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from studies.noise.trends import page_p, rises
 from studies.pages import markdown_table, p_value, signed
-from studies.results import read_plan, read_runs, result_path
+from studies.results import read_plan, read_runs, runs_path
 from tempergat.base.figures import new_figure, style
 from tempergat.nn import METHODS
 from tempergat.stats import (
@@ -220,7 +220,7 @@ class Trend(NamedTuple):
 
 def shown_datasets() -> tuple[str, ...]:
     """The datasets of the plan, and further ones that have runs."""
-    have = [d for d in FURTHER if result_path(f"{SECOND}/{d}.csv").exists()]
+    have = [d for d in FURTHER if runs_path(f"{SECOND}/{d}.csv").exists()]
     return (*DATASETS, *have)
 
 

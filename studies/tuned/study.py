@@ -3,11 +3,10 @@
 import csv
 from typing import Any
 
-from studies.results import read_plan, result_path
+from studies.results import read_plan, read_whole_runs, result_path
 from studies.runner import Stage, Stages
 from tempergat.base import csv_text, write_text
 from tempergat.comparison.search import Proposals, searched_values
-from tempergat.comparison.storage.export import read_runs
 from tempergat.training import config_hash, load_recipe
 
 PLAN = read_plan("tuned")
@@ -28,7 +27,7 @@ def stages(graph: str) -> Stages:
             continue
         file = "tuned/repeats.csv" if number else "tuned/runs.csv"
         seeds = reported_seeds(search)
-        runs = read_runs(result_path(file)) if result_path(file).exists() else []
+        runs = read_whole_runs(file)
         runs = [run for run in runs if run.dataset == graph and run.seed in seeds]
         for method in PLAN["methods"]:
             found = [run for run in runs if run.method == method]

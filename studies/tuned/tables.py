@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from studies.pages import markdown_table, p_value, signed
-from studies.results import read_csv, read_plan, read_runs, result_path
+from studies.results import read_csv, read_plan, read_runs, read_whole_runs
 from studies.tuned.study import reported_seeds
 from tempergat.base import joined
 from tempergat.base.figures import COLOURS, MARKERS, new_figure, style
@@ -16,7 +16,6 @@ from tempergat.comparison.report.tables import result_table
 from tempergat.comparison.results.from_runs import dataset_result
 from tempergat.comparison.results.result import DatasetResult
 from tempergat.comparison.search import SPACE, setting_word
-from tempergat.comparison.storage.export import read_runs as read_whole_runs
 from tempergat.stats import PairedComparison, Summary, compare_pairs, summarise
 from tempergat.training import Run
 
@@ -35,7 +34,7 @@ NEAR_BEST = 5
 @cache
 def first_runs() -> list[Run]:
     """The reported runs of the first search, on all graphs."""
-    runs = read_whole_runs(result_path(FILE))
+    runs = read_whole_runs(FILE)
     return [run for run in runs if run.seed in reported_seeds(FIRST)]
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from studies import runner
+from studies import results, runner
 from studies.homogeneous import study
+from studies.results import read_whole_runs
 from tempergat.comparison.paper import HETEROGENEOUS, HOMOGENEOUS
-from tempergat.comparison.storage.export import read_runs
 from tempergat.comparison.storage.store import Store
 from tempergat.data import Dataset, load
 from tempergat.training import Recipe, load_recipe
@@ -191,11 +191,11 @@ def check_rows(
 ) -> None:
     assert dataset in (*HOMOGENEOUS, *HETEROGENEOUS)
     monkeypatch.setattr(study, "load_recipe", shortened)
-    monkeypatch.setattr(runner, "result_path", lambda file: folder / file)
-    stage = replace(study.paper_stage(dataset, "runs.csv"), load=lambda name: graph)
+    monkeypatch.setattr(results, "STUDIES", folder)
+    stage = replace(study.paper_stage(dataset, "toy/runs.csv"), load=lambda name: graph)
     with Store(folder / "store.sqlite") as store:
         runner.Runner(store, torch.device("cpu")).finish(stage)
-    runs = read_runs(folder / "runs.csv")
+    runs = read_whole_runs("toy/runs.csv")
     assert len(runs) == 11
     assert {run.status for run in runs} == {"done"}
     assert {"date", "commit"} <= set(runs[0].versions)

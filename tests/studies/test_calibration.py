@@ -43,7 +43,7 @@ def test_the_p_of_the_nearest_cell_is_that_of_scipy() -> None:
 def test_every_seed_of_the_plan_was_run_in_every_cell() -> None:
     """A cell with fewer runs would be compared with the paper all the same."""
     for dataset in RATES:
-        runs = read_csv(f"calibration/{dataset}.csv")
+        runs = read_csv(f"calibration/{dataset}.csv.bz2")
         assert (runs["status"] == "done").all()
         assert (runs.groupby("config_hash")["seed"].nunique() == 50).all()
         assert set(runs["seed"]) == set(range(5000, 5050))

@@ -9,10 +9,10 @@ from scipy import stats
 
 from studies.homogeneous import beside, tables
 from studies.pages import DOCS
-from studies.results import result_path
+from studies.results import runs_path
 from tempergat.comparison.paper import BACKBONE_OF, read_paper
 
-RUNS = pd.read_csv(result_path("homogeneous/runs.csv"))
+RUNS = pd.read_csv(runs_path("homogeneous/runs.csv"))
 
 
 def our_scores(dataset: str) -> pd.DataFrame:

@@ -1,5 +1,6 @@
 """Page's test, and the planned tests of docs/noise.md, once more with csv and scipy."""
 
+import bz2
 import csv
 import json
 from collections import defaultdict
@@ -16,7 +17,7 @@ from studies import results
 from studies.noise import tables
 from studies.noise.tables import FRESH, PLANNED, SECOND, gain_tests, trends
 from studies.noise.trends import page_p, rises
-from studies.results import result_path
+from studies.results import runs_path, settings_path
 
 DATASETS = ("cora", "citeseer", "pubmed")
 GATE_FIRST = {
@@ -28,7 +29,7 @@ GATE_FIRST = {
 
 
 def rows(study: str, dataset: str) -> list[dict[str, Any]]:
-    with result_path(f"{study}/{dataset}.csv").open(newline="") as file:
+    with bz2.open(runs_path(f"{study}/{dataset}.csv"), "rt", newline="") as file:
         found = list(csv.DictReader(file))
     clean = {"noise": "none", "level": 0.0, "tau": None}
     return [row | clean | json.loads(row["condition"] or "{}") for row in found]
@@ -81,11 +82,12 @@ def test_the_papers_fourth_dataset_gets_a_panel_once_it_has_runs(
     folder = tmp_path / "noise/results/epochs"
     folder.mkdir(parents=True)
     for dataset in DATASETS:
-        for path in result_path(SECOND).glob(f"{dataset}.*"):
-            (folder / path.name).symlink_to(path)
-    arxiv = (folder / "pubmed.csv").read_text().replace("\npubmed,", "\nogbn-arxiv,")
-    (folder / "ogbn-arxiv.csv").write_text(arxiv)
-    (folder / "ogbn-arxiv.configs.json").symlink_to(folder / "pubmed.configs.json")
+        path = runs_path(f"{SECOND}/{dataset}.csv")
+        (folder / path.name).symlink_to(path)
+    pubmed = bz2.decompress((folder / "pubmed.csv.bz2").read_bytes())
+    arxiv = pubmed.replace(b"\npubmed,", b"\nogbn-arxiv,")
+    (folder / "ogbn-arxiv.csv.bz2").write_bytes(bz2.compress(arxiv))
+    (folder.parent / "settings.csv").symlink_to(settings_path(SECOND))
     before = tables.accuracy()
     caches = (results.read_csv, results.read_runs, tables.read_study)
     caches += (tables.learned_values, tables.mean_values, tables.trends)

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from studies import runner
+from studies import results, runner
 from studies.noise import study
 from studies.noise.study import entropy, look, preparations
+from studies.results import read_whole_runs, runs_path, write_runs
 from studies.runner import Changes, Runner, Stage
-from tempergat.comparison.storage.export import read_runs, write_runs
 from tempergat.comparison.storage.store import Store
 from tempergat.data import Dataset, csbm
 from tempergat.ops import Graph
@@ -46,27 +46,27 @@ def test_the_entropy_of_attention_follows_its_definition_target_by_target() -> N
 def test_runs_under_noise_are_rows_with_their_learned_values_at_epochs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner, "result_path", lambda file: tmp_path / file)
+    monkeypatch.setattr(results, "STUDIES", tmp_path)
     recipe = load_recipe(write_recipe(tmp_path / "recipe.yaml"))
     configs = [recipe.config_for(method) for method in PLAN["methods"]]
     levels = list(preparations(PLAN))
-    path = tmp_path / "csbm.csv"
+    file = "noise/csbm.csv"
     with Store(tmp_path / "store.sqlite") as store:
         for prepared in levels:
-            stage = Stage(path.name, "csbm", configs, range(2), graph, prepared)
+            stage = Stage(file, "csbm", configs, range(2), graph, prepared)
             Runner(store, CPU).finish(stage)
-    rows = read_runs(path)
+    rows = read_whole_runs(file)
     conditions = [None, Condition("gaussian", 4), Condition("missing", 0.5, 1)]
     assert len(rows) == 12
     assert {row.condition for row in rows} == set(conditions)
     for row in rows:
         assert set(row.layers_at_epochs) == {2, *(s.epoch for s in row.scores.values())}
         assert all(len(at.entropy) == 2 for at in row.layers_at_epochs.values())
-    before = path.read_bytes()
-    write_runs(rows, path)
-    assert path.read_bytes() == before
+    before = runs_path(file).read_bytes()
+    write_runs(file, rows)
+    assert runs_path(file).read_bytes() == before
     with Store(tmp_path / "another.sqlite") as empty:
-        stage = Stage(path.name, "csbm", configs, range(2), graph, levels[1])
+        stage = Stage(file, "csbm", configs, range(2), graph, levels[1])
         assert len(Runner(empty, CPU).finish(stage)) == 4
         assert empty.runs() == []
 

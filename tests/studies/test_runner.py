@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from studies import runner
+from studies import results, runner
 from studies.__main__ import main, train
 from studies.homogeneous import study as paper
+from studies.results import read_whole_runs, runs_path
 from studies.runner import Changes, Runner, Stage, Stages
 from tempergat.base import UserError
-from tempergat.comparison.storage.export import read_runs
 from tempergat.comparison.storage.store import Store
 from tempergat.data import Dataset, csbm
 from tests.support.processes import ProcessStarter
@@ -53,7 +53,7 @@ def stages(say=print, epochs: int = 2) -> Stages:  # type: ignore[no-untyped-def
 
 
 def run(folder: str | Path, **arguments: object) -> int:
-    runner.result_path = lambda file: Path(folder) / file
+    results.STUDIES = Path(folder)
     with Store(Path(folder) / "store.sqlite") as store:
         return Runner(store, torch.device("cpu")).run(stages(**arguments))  # type: ignore[arg-type]
 
@@ -61,19 +61,19 @@ def run(folder: str | Path, **arguments: object) -> int:
 def test_a_killed_study_continues_and_trains_nothing_twice(
     starter: ProcessStarter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner, "result_path", runner.result_path)
+    monkeypatch.setattr(results, "STUDIES", tmp_path)
     output = tmp_path / "output.txt"
     killed = starter.stop_at("6 runs", signal.SIGKILL, [str(tmp_path)], output, PROGRAM)
     assert killed == -signal.SIGKILL
-    before = {run.time_s for run in read_runs(tmp_path / "toy/runs.csv")}
+    before = {run.time_s for run in read_whole_runs("toy/runs.csv")}
     assert run(tmp_path, say=lambda line: None) == 8
-    runs = read_runs(tmp_path / "toy/runs.csv")
+    runs = read_whole_runs("toy/runs.csv")
     assert len(runs) == 8
     assert before < {run.time_s for run in runs}
     assert all({"date", "commit"} <= set(run.versions) for run in runs)
-    text = (tmp_path / "toy/runs.csv").read_bytes()
+    text = runs_path("toy/runs.csv").read_bytes()
     assert run(tmp_path, say=lambda line: None) == 8
-    assert (tmp_path / "toy/runs.csv").read_bytes() == text
+    assert runs_path("toy/runs.csv").read_bytes() == text
 
 
 def test_a_graph_that_a_study_does_not_have_is_refused(tmp_path: Path) -> None:

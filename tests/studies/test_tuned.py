@@ -7,12 +7,11 @@ import pytest
 import torch
 from scipy.stats import ttest_rel
 
-from studies.results import read_csv, read_runs
+from studies.results import read_csv, read_runs, read_whole_runs
 from studies.runner import Runner, Stage
 from studies.tuned import study
 from studies.tuned.tables import GRAPHS, REPEATED, means, over_searches, result
 from tempergat.base import UserError
-from tempergat.comparison.storage.export import read_runs as read_whole_runs
 from tempergat.comparison.storage.store import Store
 from tempergat.data import csbm
 from tempergat.training import Run, config_hash, load_recipe
@@ -76,7 +75,9 @@ class Place:
             Runner(store, torch.device("cpu"), watch).run(study.stages(GRAPH.name))
 
     def runs(self, file: str) -> dict[tuple[str, int], Run]:
-        found = read_whole_runs(self.folder / "tuned" / "results" / file)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("studies.results.STUDIES", self.folder)
+            found = read_whole_runs(f"tuned/{file}")
         return {(run.config_hash, run.seed): run for run in found}
 
     @property

@@ -10,11 +10,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from studies import runner
+from studies import results
+from studies.results import read_whole_runs
 from studies.runner import Runner
 from studies.when import study
 from studies.when.arms import ARMS
-from tempergat.comparison.storage.export import read_runs
 from tempergat.comparison.storage.store import Store
 from tempergat.data import csbm
 from tempergat.nn import build_model
@@ -112,8 +112,8 @@ def test_seeds_trained_at_once_end_as_they_do_alone(name: str) -> None:
 def test_a_plan_that_is_stopped_continues_with_the_next_arm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole, path = study.grid(), tmp_path / "when" / "generated.csv"
-    monkeypatch.setattr(runner, "result_path", lambda file: tmp_path / file)
+    whole = study.grid()
+    monkeypatch.setattr(results, "STUDIES", tmp_path)
     monkeypatch.setattr(study, "grid", lambda: {"homophilic": whole["homophilic"]})
     monkeypatch.setitem(study.PLAN, "backbones", ["gat"])
     monkeypatch.setitem(study.PLAN, "arms", ["plain", "constant_gate"])
@@ -127,12 +127,12 @@ def test_a_plan_that_is_stopped_continues_with_the_next_arm(
 
     with Store(tmp_path / "one.sqlite") as store, pytest.raises(KeyboardInterrupt):
         Runner(store, CPU, stop_at_the_second).run(study.stages("generated"))
-    plain = read_runs(path)
+    plain = read_whole_runs("when/generated.csv")
     assert [(run.seed, run.condition) for run in plain] == [(0, None), (1, None)]
     with Store(tmp_path / "two.sqlite") as store:
         assert Runner(store, CPU).run(study.stages("generated")) == 4
         assert len(store.runs()) == 2
-    rows = read_runs(path)
+    rows = read_whole_runs("when/generated.csv")
     assert [run for run in rows if run.condition is None] == plain
     controls = [run.condition.change for run in rows if run.condition is not None]
     assert controls == ["constant gate"] * 2

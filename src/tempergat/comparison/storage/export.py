@@ -142,17 +142,10 @@ def write_runs(runs: Sequence[Run], path: Path) -> Merged:
     datasets = {run.dataset for run in runs}
     old = read_runs(path) if path.exists() else []
     kept = [run for run in old if run.dataset not in datasets]
-    every = sorted([*kept, *runs], key=_identity)
-    rows = [_to_row(run) for run in every]
-    columns = (
-        *COLUMNS,
-        *(c for c in OPTIONAL_COLUMNS if any(c in row for row in rows)),
-    )
     # The configurations first, so that the CSV can be read whenever the process stops.
-    _write_configs(path, [*old, *every])
-    text = csv_text([{c: row.get(c) for c in columns} for row in rows])
-    write_into(path.parent, path.name, text)
-    _write_configs(path, every)
+    _write_configs(path, [*old, *runs])
+    write_into(path.parent, path.name, runs_as_csv([*kept, *runs]))
+    _write_configs(path, [*kept, *runs])
     before = Counter(run.dataset for run in old)
     return Merged(
         path,
@@ -160,6 +153,14 @@ def write_runs(runs: Sequence[Run], path: Path) -> Merged:
         {name: count for name, count in before.items() if name in datasets},
         {name: count for name, count in before.items() if name not in datasets},
     )
+
+
+def runs_as_csv(runs: Sequence[Run]) -> str:
+    """The text of a CSV of runs, which does not depend on their order."""
+    rows = [_to_row(run) for run in sorted(runs, key=_identity)]
+    optional = (c for c in OPTIONAL_COLUMNS if any(c in row for row in rows))
+    columns = (*COLUMNS, *optional)
+    return csv_text([{c: row.get(c) for c in columns} for row in rows])
 
 
 def _write_configs(path: Path, runs: Sequence[Run]) -> None:
@@ -176,14 +177,32 @@ def read_runs(path: Path) -> list[Run]:
     """
     try:
         text = path.read_bytes().decode()
-        configs_text = configs_path(path).read_text("utf-8")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not text ({error}); export again") from error
+        configs = json.loads(configs_path(path).read_text("utf-8"))
+    except ValueError as error:
+        raise UserError(
+            f"cannot read {path} and its settings: {error}; export again"
+        ) from error
     except OSError as error:
         raise UserError(
             f"cannot read {error.filename}: {error.strerror}; make a table of runs "
             "and its settings from a store with `tempergat export`, in a new file"
         ) from error
+    return runs_of_csv(text, configs, path)
+
+
+def runs_of_csv(
+    text: str, configs: Mapping[str, dict[str, Any]], path: Path
+) -> list[Run]:
+    """The runs in a text that `runs_as_csv` made.
+
+    Args:
+        text: The text.
+        configs: The configurations by hash.
+        path: Where it was read, for errors.
+
+    Raises:
+        UserError: The text is another one, or lacks a configuration.
+    """
     reader = csv.DictReader(io.StringIO(text, newline=""))
     missing = sorted(set(COLUMNS) - set(reader.fieldnames or ()))
     if missing:
@@ -193,7 +212,6 @@ def read_runs(path: Path) -> list[Run]:
         )
     runs = []
     try:
-        configs = json.loads(configs_text)
         for row in reader:
             if row["config_hash"] not in configs:
                 raise ValueError(f"no configuration {row['config_hash']}")
