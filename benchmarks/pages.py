@@ -151,27 +151,6 @@ def _both(single: Row, half: Row) -> list[str]:
     ]
 
 
-def large_ops_later() -> str:
-    """The same with later code, and the time of the kernels alone."""
-    rows, body = read("attention_gpu_later"), []
-    commits = dict.fromkeys(row["commit"] for row in rows)
-    for graph, title in GRAPHS.items():
-        for op, name in OPS.items():
-            for commit in commits:
-                found = pick(rows, what=f"op {op}", graph=graph, commit=commit)
-                if len(found) < 2:
-                    continue
-                single, half = found
-                times = float(single["step_ms"]) / float(half["step_ms"])
-                kernels = " and ".join(
-                    r["kernels_ms"] for r in found if r["kernels_ms"]
-                )
-                cells = [title, name, commit, *_both(single, half)]
-                body.append([*cells, f"{times:.2f}", kernels])
-    head = ["graph", "op", "commit", "float32", "bfloat16", "times", "kernels alone"]
-    return table(head, body, 3)
-
-
 def whole_layers() -> str:
     """A training step of a whole layer beside PyG's."""
     body = []
@@ -364,7 +343,6 @@ PAGES: dict[str, tuple[Callable[..., str], ...]] = {
         small_graphs,
         first_minute,
         large_ops,
-        large_ops_later,
         whole_layers,
         attention_cpu,
         seeds_cpu,
