@@ -193,15 +193,10 @@ def read_runs(path: Path) -> list[Run]:
 def runs_of_csv(
     text: str, configs: Mapping[str, dict[str, Any]], path: Path
 ) -> list[Run]:
-    """The runs in a text that `runs_as_csv` made.
-
-    Args:
-        text: The text.
-        configs: The configurations by hash.
-        path: Where it was read, for errors.
+    """The runs in a text of `runs_as_csv`, whose errors name its path.
 
     Raises:
-        UserError: The text is another one, or lacks a configuration.
+        UserError: The text is another one, or a configuration is missing.
     """
     reader = csv.DictReader(io.StringIO(text, newline=""))
     missing = sorted(set(COLUMNS) - set(reader.fieldnames or ()))
