@@ -28,8 +28,6 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 FROZEN = Path(__file__).parent
 FIXTURES = ROOT / "tests" / "fixtures" / "v0_2_0"
-# Investigations, not part of the product.
-STUDIES = {"calibrate", "noise", "reproduce", "tune"}
 SHORT = "--methods gat,temp_gated --runs 2 --epochs 4 --device cpu"
 OWN = "graph --one-hot colour"
 # Run in this order in a folder with `graph`, `out` and `model` of the fixtures.
@@ -84,8 +82,7 @@ def help_pages() -> Iterator[str]:
     def pages(command: Any, *names: str) -> Iterator[str]:
         yield from _transcript([*names, "--help"], ROOT)
         for name, inner in sorted(getattr(command, "commands", {}).items()):
-            if names or name not in STUDIES:
-                yield from pages(inner, *names, name)
+            yield from pages(inner, *names, name)
 
     return pages(get_command(app))
 

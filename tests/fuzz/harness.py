@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,6 +34,7 @@ from tempergat.base import UserError
 from tempergat.base.text import LONGEST_MESSAGE
 from tempergat.cli import main
 from tempergat.data import MASKS, ReadOptions, as_dataset, to_dense
+from tests.cli.conftest import Ending
 
 PREFIX = "tempergat: "
 # How lines begin that a command may print before a refusal.
@@ -52,14 +53,6 @@ _TORCH_WARNINGS = (
 
 class Failed(Exception):
     """An input that was neither accepted nor refused properly."""
-
-
-class Ending(NamedTuple):
-    """How a command ended."""
-
-    status: int
-    out: str
-    err: str
 
 
 def fuzz(
