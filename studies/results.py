@@ -124,7 +124,7 @@ def write_runs(file: str, runs: Sequence[Run]) -> None:
 def row_count(study: str) -> int:
     """How many rows of results a study has."""
     folder = result_path(f"{study}/")
-    computed = [file for file in folder.glob("*.csv") if file.name != "settings.csv"]
+    computed = [file for file in folder.rglob("*.csv") if file.name != "settings.csv"]
     rows = sum(len(pd.read_csv(file)) for file in computed)
     return rows + sum(map(len, _tables_of(folder)))
 
