@@ -4,9 +4,8 @@ import pytest
 
 from studies.default.study import GRAPHS
 from studies.default.tables import METHODS, runs, scores_of
-from studies.results import result_path
+from studies.results import read_whole_runs
 from tempergat.comparison.chosen import choose
-from tempergat.comparison.storage.export import read_runs
 
 
 @pytest.mark.parametrize("graph", ["cora", "squirrel_filtered", "facebook"])
@@ -14,7 +13,7 @@ def test_the_page_has_the_scores_of_what_compare_chooses(graph: str) -> None:
     kinds = {(False, None): "plain", (True, "batch"): "default"}
     of_both = [
         run
-        for run in read_runs(result_path(f"default/{graph}.csv"))
+        for run in read_whole_runs(f"default/{graph}.csv")
         if (run.config["residual"], run.config["norm"]) in kinds
     ]
     scores: dict[str, list[float]] = {}
