@@ -13,8 +13,6 @@ FUNCTIONS = sorted(
         "attention",
         "compare",
         "draw_node",
-        "from_dgl",
-        "from_pretrained",
         "gate_penalty",
         "load",
         "load_model",

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from .nn import TemperGATv2Conv as TemperGATv2Conv
     from .nn import TemperTransformerConv as TemperTransformerConv
     from .nn import attention as attention
-    from .nn import from_dgl as from_dgl
     from .nn import gate_penalty as gate_penalty
     from .nn import upgrade as upgrade
     from .ops import Graph as Graph

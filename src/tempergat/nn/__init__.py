@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from .conv.plain import GATv2Conv as GATv2Conv
     from .conv.plain import TransformerConv as TransformerConv
     from .conv.transformer import TemperTransformerConv as TemperTransformerConv
-    from .convert.dgl import from_dgl as from_dgl
-    from .convert.pyg import upgrade as upgrade
     from .gate import FeatureGate as FeatureGate
     from .inspection.calls import GraphCall as GraphCall
     from .inspection.coefficients import LayerAttention as LayerAttention
@@ -41,5 +39,6 @@ if TYPE_CHECKING:
     from .typed import TypedFeatures as TypedFeatures
     from .typed import TypedNodeClassifier as TypedNodeClassifier
     from .typed import build_typed_model as build_typed_model
+    from .upgrading import upgrade as upgrade
 else:
     __all__, __getattr__, __dir__ = lazy_names(__name__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -195,7 +195,9 @@ def _replace(old: Any, residual: bool, **settings: Any) -> AttentionLayer:
         arguments["residual"] = old.residual or residual
     if isinstance(old, _OF_V2):
         arguments["share_weights"] = old.share_weights
-    new = make_layer(_REPLACEMENTS[type(old)], arguments)
+    # Its weights will be replaced: torch's generator does not move.
+    with torch.random.fork_rng(devices=[]):
+        new = _REPLACEMENTS[type(old)](**arguments)
     # PyG's GATConv ignores edge_attr without edge_dim; its GATv2Conv raises an error.
     new.ignores_edge_attr = isinstance(old, GATConv | plain.GATConv)
     res = new.skip_map()
@@ -205,16 +207,8 @@ def _replace(old: Any, residual: bool, **settings: Any) -> AttentionLayer:
     if _unused(old) and residual:
         new.lin_skip = res
     if new.gate is not None:
-        start_gate(new)
+        _start_gate(new)
     return new
-
-
-def make_layer(
-    layer: type[AttentionLayer], arguments: Mapping[str, Any]
-) -> AttentionLayer:
-    """A layer whose weights will be replaced; torch's generator does not move."""
-    with torch.random.fork_rng(devices=[]):
-        return layer(**arguments)
 
 
 def _channels(old: Any) -> int | tuple[int, int]:
@@ -320,7 +314,7 @@ def _parts(lin: Any, power: int) -> Iterator[tuple[nn.Module, str, int]]:
 
 
 @torch.no_grad()
-def start_gate(layer: Any) -> None:
+def _start_gate(layer: Any) -> None:
     """Sets the gate to its initial bias and rescales the weights to compensate."""
     for name in ("lin_gate", "lin_gate_src", "lin_gate_dst"):
         if hasattr(layer, name):

@@ -1,1 +1,0 @@
-"""Layers and models of other libraries as layers of this one."""
