@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from .ops import Graph as Graph
     from .sampling import NeighborSampler as NeighborSampler
     from .training import TrainedModel as TrainedModel
-    from .training import from_pretrained as from_pretrained
     from .training import load_model as load_model
     from .training import predict as predict
     from .training import train as train

@@ -58,10 +58,9 @@ if TYPE_CHECKING:
     from .settings.table import ARGUMENTS as ARGUMENTS
     from .settings.table import SETTINGS as SETTINGS
     from .single.checkpoint import CHECKPOINT_NAME as CHECKPOINT_NAME
+    from .single.loading import load_model as load_model
+    from .single.loading import predict as predict
     from .single.model import TrainedModel as TrainedModel
-    from .single.pretrained import from_pretrained as from_pretrained
-    from .single.pretrained import load_model as load_model
-    from .single.pretrained import predict as predict
     from .single.progress import EpochLines as EpochLines
     from .single.progress import TensorBoardTracker as TensorBoardTracker
     from .single.progress import Tracker as Tracker

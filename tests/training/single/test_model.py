@@ -88,6 +88,22 @@ def test_a_saved_model_comes_back_whole(model: TrainedModel, tmp_path: Path) -> 
     assert torch.equal(predict(tmp_path, graph, "cpu"), model.predict(graph))
 
 
+def test_a_link_in_a_folder_is_replaced_and_one_that_was_given_is_followed(
+    model: TrainedModel, tmp_path: Path
+) -> None:
+    victim, folder = tmp_path / "victim", tmp_path / "folder"
+    victim.write_text("precious")
+    folder.mkdir()
+    (folder / "checkpoint.safetensors").symlink_to(victim)
+    file = model.save(folder)
+    assert victim.read_text() == "precious"
+    assert load_model(folder, device="cpu").num_classes == model.num_classes
+    (tmp_path / "link").symlink_to(victim)
+    model.save(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert victim.read_bytes() == file.read_bytes()
+
+
 def test_the_repr_is_one_plain_line(model: TrainedModel) -> None:
     epoch = model.run.selected_epoch
     text = repr(model)

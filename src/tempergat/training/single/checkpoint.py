@@ -26,7 +26,6 @@ from tempergat.training.settings.config import RunConfig
 from tempergat.training.tasks import SPLITS
 
 CHECKPOINT_NAME = "checkpoint.safetensors"
-PUBLISHED_NAME = "model.safetensors"
 _OURS = "tempergat checkpoint "
 _FORMAT = f"{_OURS}1"
 _LENGTH_BYTES = 8
@@ -45,15 +44,9 @@ class Checkpoint(NamedTuple):
 
 
 def file_at(path: str | os.PathLike[str]) -> Path:
-    """The checkpoint at a path: the file itself, or the one in a folder.
-
-    A folder of `TrainedModel.save_pretrained` has it under another name.
-    """
+    """The checkpoint at a path: the file itself, or the one in a folder."""
     path = Path(path)
-    if not path.is_dir():
-        return path
-    published = path / PUBLISHED_NAME
-    return published if published.is_file() else path / CHECKPOINT_NAME
+    return path / CHECKPOINT_NAME if path.is_dir() else path
 
 
 def write(

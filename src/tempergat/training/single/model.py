@@ -17,7 +17,7 @@ from tempergat.base import UserError, write_bytes, write_into
 from tempergat.data import Dataset, GraphInput, ReadOptions, warn_of_notes
 from tempergat.nn import GraphCall
 from tempergat.training.record import Run
-from tempergat.training.single import checkpoint, hub
+from tempergat.training.single import checkpoint
 from tempergat.training.single.graph_inputs import read_for_prediction
 from tempergat.training.single.inference import PreparedModule
 from tempergat.training.single.metadata import Metadata
@@ -184,57 +184,6 @@ class TrainedModel(PreparedModule):
         weights = checkpoint.weights_of(self.module)
         metadata = self._metadata.model_dump(mode="json")
         return checkpoint.to_bytes({**weights, **self._progress}, metadata)
-
-    def save_pretrained(
-        self, folder: str | os.PathLike[str], *, repo_id: str | None = None
-    ) -> Path:
-        """Writes a folder that `tempergat.from_pretrained` reads.
-
-        It holds the weights (safetensors), ``config.json`` and a model card.
-
-        Args:
-            folder: Made when missing.
-            repo_id: The name that the card's example loads; None for the folder's.
-
-        Returns:
-            The folder.
-
-        Raises:
-            UserError: The folder cannot be written to.
-        """
-        folder, (sizes, outcome) = Path(folder), self._in_words()
-        hub.write_folder(
-            folder,
-            self.to_bytes(),
-            self._metadata.model_dump(mode="json"),
-            method=self.config.method,
-            sizes=sizes,
-            outcome=outcome,
-            repo_id=folder.name if repo_id is None else repo_id,
-        )
-        return folder
-
-    def push_to_hub(
-        self, repo_id: str, *, private: bool | None = None, token: str | None = None
-    ) -> str:
-        """Uploads the model to the Hugging Face Hub (`pip install 'tempergat[hub]'`).
-
-        Everyone who may read the repository sees what ``config.json`` says: names of
-        features and classes, mean and deviation of columns with names, and how the
-        training graph was read.
-
-        Args:
-            repo_id: The repository, as ``user/name``; made when missing.
-            private: Whether a new repository is private; None for the user's default.
-            token: A token with write access; None for that of ``hf auth login``.
-
-        Returns:
-            The address of the repository.
-
-        Raises:
-            UserError: huggingface_hub is not installed, or the upload failed.
-        """
-        return hub.upload(self, repo_id, private, token)
 
     def __repr__(self) -> str:
         sizes, outcome = self._in_words()

@@ -1,4 +1,4 @@
-"""Trained models from checkpoints, folders and the Hub, and predictions from them."""
+"""Trained models from checkpoints, and predictions from them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tempergat.training.runs.user_modules import (
     call_user_module,
     explain_errors,
 )
-from tempergat.training.single import checkpoint, hub
+from tempergat.training.single import checkpoint
 from tempergat.training.single.metadata import Metadata, read_metadata
 from tempergat.training.single.model import TrainedModel
 
@@ -59,36 +59,6 @@ def load_model(
     module = _restored_module(file, metadata, tensors, build)
     run = _run_of(metadata, tensors)
     return TrainedModel(module.to(place), metadata, tensors, run)
-
-
-def from_pretrained(
-    source: str | os.PathLike[str],
-    *,
-    revision: str | None = None,
-    token: str | None = None,
-    device: str | torch.device = "auto",
-    build: BuildModule | None = None,
-) -> TrainedModel:
-    """Reads a model from a folder or from the Hugging Face Hub.
-
-    Of a repository only ``model.safetensors`` is downloaded, once; it holds no code.
-    The Hub needs `pip install 'tempergat[hub]'`.
-
-    Args:
-        source: A folder of `TrainedModel.save_pretrained` or `tempergat.train`, or a
-            repository of `TrainedModel.push_to_hub`, as ``user/name``.
-        revision: A branch, tag or commit of the repository.
-        token: A token for a private repository; None for that of ``hf auth login``.
-        device: `auto`, `cpu`, `cuda` or `cuda:1`.
-        build: For a user's own module: the callable it was trained with.
-
-    Raises:
-        UserError: There is no such folder or repository, huggingface_hub is not
-            installed, the file is no model, its run has failed or not begun, or
-            `build` is missing.
-    """
-    file = hub.model_file(source, revision, token)
-    return load_model(file, device=device, build=build)
 
 
 def predict(
