@@ -7,8 +7,8 @@ from functools import cache
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "tempergat"
-# Loaded by their own names, because they load matplotlib or scikit-learn.
-SEPARATE_MODULES = {"figures", "estimator"}
+# Loaded by their own names, because they load matplotlib.
+SEPARATE_MODULES = {"figures"}
 # Loaded by their names as the kernels of an op and of sampling.
 KERNELS = {"ops/gpu/sampling"}
 

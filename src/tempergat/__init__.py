@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from .training import load_model as load_model
     from .training import predict as predict
     from .training import train as train
-    from .training.estimator import GraphClassifier as GraphClassifier
 else:
     __all__, __getattr__, __dir__ = lazy_names(__name__)
     __all__ += ["__version__"]

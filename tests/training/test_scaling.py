@@ -250,13 +250,6 @@ def test_comparisons_and_the_classifier_scale_and_mention_runs_without(
         for one, settings_of_it in ((graph, settings), (by_hand, plain))
     ]
     assert [run.scores for run in runs[0]] == [run.scores for run in runs[1]]
-    pytest.importorskip("sklearn")
-    labels = [graph.class_names[number] for number in graph.data.y]  # type: ignore[index]
-    options = {"epochs": 2, "recipe": "plain", "read_options": UNDIRECTED}
-    for scale in (True, False):
-        classifier = tempergat.GraphClassifier(companies, "gat", scale=scale, **options)
-        classifier.fit(graph.node_ids, labels)
-        assert classifier.model_.config.scale_features is scale
 
 
 def changed_table(path: Path, file: str, column: str, change: Any) -> Path:

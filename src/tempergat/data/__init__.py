@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from .splits import DEFAULT_SPLIT as DEFAULT_SPLIT
     from .splits import DEFAULT_SPLIT_SEED as DEFAULT_SPLIT_SEED
     from .splits import make_split as make_split
-    from .splits import with_labels as with_labels
     from .tables.typed_folder import is_typed_folder as is_typed_folder
     from .user.findings import Finding as Finding
     from .user.node_features import match_features as match_features
