@@ -139,11 +139,11 @@ def seeds_of(num_nodes: int, count: int, device: str) -> Tensor:
 
 
 def equals_reference(
-    topology: Topology, seeds: Tensor, fanout: list[int], replace: bool, labor: bool
+    topology: Topology, seeds: Tensor, fanout: list[int], replace: bool
 ) -> bool:
     """Whether a batch is the reference's, bit for bit."""
     graph = [topology.relation()], [topology.num_src], 0
-    arguments = *graph, seeds, [fanout], Key(3, 1, 4), replace, labor
+    arguments = *graph, seeds, [fanout], Key(3, 1, 4), replace
     ours, theirs = sample(*arguments), reference.sample(*arguments)
     assert ours.pointer is not None
     assert theirs.pointer is not None
@@ -168,36 +168,26 @@ def measure_rates(graph: str, device: str, report: Report, repeats: int) -> None
     batches = [
         nodes[first : first + BATCH] for first in range(0, BATCH * (repeats + 2), BATCH)
     ]
-    checks = [(batches[0], False, False), (batches[0], True, False)]
-    if device == "cpu":
-        # The reference needs much memory for shared draws.
-        checks.append((batches[0][:64], False, True))
-    for seeds, replace, labor in checks:
-        if not equals_reference(topology, seeds, fanout, replace, labor):
-            note = f"DIFFERS, replace={replace}, labor={labor}"
+    for replace in (False, True):
+        if not equals_reference(topology, batches[0], fanout, replace):
+            note = f"DIFFERS, replace={replace}"
             report.add("sampling", graph=graph, note=note)
             return
 
-    def draw(step: int, labor: bool = False) -> SampledHops:
+    def draw(step: int) -> SampledHops:
         graph = [topology.relation()], [topology.num_src], 0
-        key = Key(0, 0, step)
-        return sample(*graph, batches[step], [fanout], key, False, labor)
-
-    def draw_shared(step: int) -> SampledHops:
-        return draw(step, labor=True)
+        return sample(*graph, batches[step], [fanout], Key(0, 0, step), False)
 
     def draw_for_layers(step: int) -> Any:
         graphs = LayerGraphs.of_hops(draw(step), training=True)
         return graphs.for_layers(len(fanout), self_loops=True)
 
-    rows: list[tuple[str, Callable[[int], Any], Callable[[int], SampledHops]]] = [
-        ("sampling", draw, draw),
-        ("sampling and the layers' graphs", draw_for_layers, draw),
+    rows: list[tuple[str, Callable[[int], Any]]] = [
+        ("sampling", draw),
+        ("sampling and the layers' graphs", draw_for_layers),
     ]
-    if device == "cpu":
-        rows.append(("sampling, shared draws", draw_shared, draw_shared))
-    for what, call, drawn in rows:
-        some = [drawn(step) for step in range(2, min(10, len(batches)))]
+    for what, call in rows:
+        some = [draw(step) for step in range(2, min(10, len(batches)))]
         edges = statistics.mean(sum(hops.edges_per_hop[0]) for hops in some)
         note = f"fanout {fanout}, equal to the reference"
         used = time.process_time()

@@ -1,17 +1,14 @@
-"""The C++ engine gives the batches of the reference, bit for bit; shared draws."""
+"""The C++ engine gives the batches of the reference, bit for bit."""
 
-import itertools
-from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 import torch
-from scipy import stats
 from torch import Tensor
 
-from tempergat import NeighborSampler, UserError
+from tempergat import UserError
 from tempergat.ops import can_sample_on_cpu
 from tempergat.sampling import Key, Topology, reference, sample
 from tests.sampling.graphs import (
@@ -19,36 +16,31 @@ from tests.sampling.graphs import (
     SIZES,
     assert_same_hops,
     of_one_type,
-    random_data,
     random_edges,
     random_typed_data,
 )
 
 needs_cpp = pytest.mark.skipif(not can_sample_on_cpu(), reason="no C++ engine")
 FANOUTS = [[3, 2], [-1], [0, 4], [4, 0, 4], [1], [15, 10, 5], [200], [2, -1, 2]]
-# Whether with replacement, and whether targets share their draws.
-WAYS = [(False, False), (True, False), (False, True)]
 
 
 @needs_cpp
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("replace", [False, True])
 @pytest.mark.parametrize("fanout", FANOUTS, ids=str)
-def test_batches_are_those_of_the_reference(
-    fanout: list[int], way: tuple[bool, bool]
-) -> None:
+def test_batches_are_those_of_the_reference(fanout: list[int], replace: bool) -> None:
     for size, count in ((1, 0), (1, 3), (63, 300), (64, 64), (4097, 40000)):
         topology = Topology.of(random_edges(size, size, count, seed=size), size)
         generator = torch.Generator().manual_seed(count)
         for step in range(3):
             seeds = torch.randperm(size, generator=generator)[: 10 * step + 1]
             graph = of_one_type(topology, seeds, fanout)
-            arguments = (*graph, Key(5, 1, step), *way)
+            arguments = (*graph, Key(5, 1, step), replace)
             assert_same_hops(sample(*arguments), reference.sample(*arguments))
 
 
 @needs_cpp
-@pytest.mark.parametrize("way", WAYS)
-def test_typed_batches_are_those_of_the_reference(way: tuple[bool, bool]) -> None:
+@pytest.mark.parametrize("replace", [False, True])
+def test_typed_batches_are_those_of_the_reference(replace: bool) -> None:
     data, types = random_typed_data(), list(SIZES)
     relations = [
         Topology.of(data[kind].edge_index, (SIZES[kind[0]], SIZES[kind[2]])).relation(
@@ -61,7 +53,7 @@ def test_typed_batches_are_those_of_the_reference(way: tuple[bool, bool]) -> Non
         fanout = [[number + 1, -1, 2] for number in range(len(EDGE_TYPES))]
         fanout[1] = [0, 5, step]
         nodes = list(SIZES.values()), types.index(seed_type), seeds
-        arguments = (relations, *nodes, fanout, Key(1, 2, step), *way)
+        arguments = (relations, *nodes, fanout, Key(1, 2, step), replace)
         assert_same_hops(sample(*arguments), reference.sample(*arguments))
 
 
@@ -121,41 +113,3 @@ def test_what_does_not_exist_is_refused(
 def _changed(topology: Topology, **parts: Tensor) -> Topology:
     fields = {"pointer": topology.pointer, "source": topology.source, **parts}
     return Topology(fields["pointer"], fields["source"], None, topology.num_src)
-
-
-def test_with_shared_draws_every_set_of_neighbours_is_equally_likely() -> None:
-    degree, count, trials = 5, 2, 3000
-    topology = Topology.of(torch.stack([torch.arange(1, 6), torch.zeros(5).long()]), 6)
-    graph = of_one_type(topology, torch.tensor([0]), [count])
-    drawn = (sample(*graph, Key(0, 0, step), False, True) for step in range(trials))
-    seen = Counter(tuple(hops.slot[0].tolist()) for hops in drawn)
-    sets = list(itertools.combinations(range(degree), count))
-    assert set(seen) <= set(sets)
-    assert stats.chisquare([seen[s] for s in sets]).pvalue > 0.001
-
-
-def test_with_shared_draws_nodes_with_the_same_neighbours_draw_the_same() -> None:
-    sources = torch.arange(10, 40)
-    edges = torch.stack([sources.repeat(10), torch.arange(10).repeat_interleave(30)])
-    topology = Topology.of(edges, 40)
-    graph = of_one_type(topology, torch.arange(10), [5])
-    hops = sample(*graph, Key(0, 0, 0), False, True)
-    assert hops.nodes_per_hop == [[10, 5]]
-    assert hops.edges_per_hop == [[50]]
-    uniform = sample(*graph, Key(0, 0, 0), False, False)
-    assert uniform.nodes_per_hop[0][1] > 15
-
-
-def test_shared_draws_give_as_many_edges_per_node_and_fewer_nodes() -> None:
-    data = random_data(400, 20000)
-    ours, theirs = (
-        NeighborSampler(data, [5, 5], 32, labor=labor).batch(0, 0)
-        for labor in (True, False)
-    )
-    assert ours.num_sampled_edges[0] == theirs.num_sampled_edges[0]
-    assert ours.num_nodes < theirs.num_nodes
-
-
-def test_shared_draws_cannot_be_combined_with_replacement() -> None:
-    with pytest.raises(UserError, match="labor=True draws without replacement"):
-        NeighborSampler(random_data(), [2], 4, replace=True, labor=True)

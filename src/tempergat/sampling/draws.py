@@ -17,8 +17,6 @@ from tempergat.ops import fold_in, fold_numbers
 _LOW = 0xFFFFFFFF
 # Stands where a draw has the epoch; no epoch has this number.
 _ORDER = 2**40
-# Stands where a draw has the target; no node has this number.
-_SHARED = 2**40
 
 
 class Key(NamedTuple):
@@ -46,12 +44,6 @@ def target_keys(key: Key, hop: int, relation: int, targets: Tensor) -> Tensor:
     return fold_in(fold_in(fold_in(word, hop), relation), targets)
 
 
-def shared_key(key: Key, hop: int, relation: int, device: torch.device) -> Tensor:
-    """The key of draws that all targets of a hop share, 0-d; see `choose_shared`."""
-    word = torch.tensor(key.of_step(), device=device)
-    return fold_in(fold_in(fold_in(word, hop), relation), _SHARED)
-
-
 def draw_below(keys: Tensor, draw: int, limit: Tensor) -> Tensor:
     """A random number from 0 to ``limit - 1`` for each key; ``limit < 2**31``."""
     word = fold_in(keys, draw)
@@ -75,33 +67,6 @@ def choose(keys: Tensor, degree: Tensor, count: int, replace: bool) -> Tensor:
         taken = (chosen[:, :draw] == drawn[:, None]).any(dim=1)
         chosen[:, draw] = torch.where(taken, last, drawn)
     return chosen.sort(dim=1).values
-
-
-def choose_shared(
-    key: Tensor, source: Tensor, begin: Tensor, degree: Tensor, count: int
-) -> Tensor:
-    """As `choose`, with one random number for each source, which all targets share.
-
-    A target takes the sources with the smallest numbers. So a single target draws as
-    without sharing, and targets with common neighbours draw the same ones. This is
-    LABOR-0 with sequential Poisson sampling (arXiv 2210.13339, appendix A.3).
-
-    Args:
-        key: The key of the numbers.
-        source: The source in each slot of the topology.
-        begin: Where each target's slots begin.
-        degree: How many there are, more than ``count``.
-        count: How many are taken.
-    """
-    row = torch.repeat_interleave(degree)
-    first = degree.cumsum(0) - degree
-    position = torch.arange(row.size(0), device=row.device) - first[row]
-    numbers = fold_in(key, source[begin[row] + position].long())
-    # By target, then by number, then by position.
-    order = torch.argsort(numbers, stable=True)
-    order = order[torch.argsort(row[order], stable=True)]
-    smallest = order[first[:, None] + torch.arange(count, device=row.device)]
-    return position[smallest].sort(dim=1).values
 
 
 def shuffled(seed: int, epoch: int, count: int) -> Tensor:

@@ -32,16 +32,15 @@ def sample(
     fanout: Sequence[Sequence[int]],
     key: Key,
     replace: bool,
-    labor: bool = False,
 ) -> SampledHops:
     """Samples the neighbourhood of some seeds, with `reference.sample`'s arguments."""
     graph = (relations, num_nodes, seed_type, seeds, fanout)
     kernels = gpu_sampling(relations[0].pointer.device)
-    if kernels is not None and not labor:
+    if kernels is not None:
         return sample_on_gpu(kernels, *graph, key, replace)
     on_cpu = seeds.is_cpu and all(relation.pointer.is_cpu for relation in relations)
     if not (on_cpu and can_sample_on_cpu()):
-        return reference.sample(*graph, key, replace, labor)
+        return reference.sample(*graph, key, replace)
     idle = _idle.setdefault(relations[0].pointer, [])
     try:
         memory = idle.pop()
@@ -49,9 +48,7 @@ def sample(
         memory = CpuSampler(num_nodes)
     if memory.num_nodes != list(num_nodes):
         memory = CpuSampler(num_nodes)
-    drawn = memory.sample(
-        relations, seed_type, seeds, fanout, key.of_step(), replace, labor
-    )
+    drawn = memory.sample(relations, seed_type, seeds, fanout, key.of_step(), replace)
     # After a failure the memory is not used again.
     idle.append(memory)
     return SampledHops(*drawn)

@@ -62,9 +62,6 @@ class NeighborSampler:
         seeds: The nodes to make batches of: node numbers or a mask, None for all. With
             ``HeteroData`` a node type, or a pair of a node type and nodes.
         replace: Whether a neighbour may be drawn more than once.
-        labor: Whether nodes with common neighbours draw the same ones (LABOR-0, arXiv
-            2210.13339): batches have fewer nodes, and each node draws as before. Not
-            together with ``replace``; on a GPU without kernels.
         shuffle: Whether every epoch has another order of the seeds.
         drop_last: Whether a last batch that is too short is left out.
         seed: The seed of all draws.
@@ -92,7 +89,6 @@ class NeighborSampler:
         seeds: Any = None,
         *,
         replace: bool = False,
-        labor: bool = False,
         shuffle: bool = False,
         drop_last: bool = False,
         seed: int = 0,
@@ -105,12 +101,7 @@ class NeighborSampler:
         topology: Topology | dict[EdgeType, Topology] | None = None,
     ) -> None:
         check_data_and_numbers(data, batch_size, rank, world_size, prefetch, seed)
-        if replace and labor:
-            raise UserError(
-                "labor=True draws without replacement; leave out replace or labor"
-            )
-        self.data, self.training = data, training
-        self.replace, self.labor = replace, labor
+        self.data, self.training, self.replace = data, training, replace
         self.seed, self.prefetch, self.transform = seed, prefetch, transform
         if isinstance(data, HeteroData):
             self.seed_type, seeds = typed_seeds(data, seeds)
@@ -240,7 +231,6 @@ class NeighborSampler:
             list(self.fanout.values()) if typed else [self.fanout],
             Key(self.seed, epoch, step),
             self.replace,
-            self.labor,
         )
         types = (node_types, edge_types) if typed else ()
         graph = LayerGraphs.of_hops(hops, *types, training=self.training)

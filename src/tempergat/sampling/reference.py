@@ -9,13 +9,7 @@ import torch
 from torch import Tensor
 
 from tempergat.ops import Relation
-from tempergat.sampling.draws import (
-    Key,
-    choose,
-    choose_shared,
-    shared_key,
-    target_keys,
-)
+from tempergat.sampling.draws import Key, choose, target_keys
 
 
 class SampledHops(NamedTuple):
@@ -58,7 +52,6 @@ def sample(
     fanout: Sequence[Sequence[int]],
     key: Key,
     replace: bool,
-    labor: bool = False,
 ) -> SampledHops:
     """Samples the neighbourhood of some seeds.
 
@@ -71,7 +64,6 @@ def sample(
             all.
         key: Seed, epoch and step, on which the draws depend.
         replace: Whether a neighbour may be drawn more than once.
-        labor: Whether targets share their draws; see `draws.choose_shared`.
     """
     none = seeds.new_empty(0)
     # The nodes of each type, hop by hop, and each node's place among them, or -1.
@@ -87,10 +79,8 @@ def sample(
         for number, relation in enumerate(relations):
             expanded = nodes[relation.target_type][-1]
             keys = target_keys(key, hop, number, expanded)
-            shared = shared_key(key, hop, number, seeds.device) if labor else None
-            row, slot = _sample_rows(
-                relation, expanded, keys, fanout[number][hop], replace, shared
-            )
+            count = fanout[number][hop]
+            row, slot = _sample_rows(relation, expanded, keys, count, replace)
             targets[number].append(place[relation.target_type][expanded[row]])
             slots[number].append(slot)
             reached[relation.source_type].append(relation.source[slot].long())
@@ -128,7 +118,6 @@ def _sample_rows(
     keys: Tensor,
     count: int,
     replace: bool,
-    shared: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
     """Which target each sampled edge belongs to, by its place, and the edge's slot."""
     begin = relation.pointer[targets].long()
@@ -136,11 +125,7 @@ def _sample_rows(
     # With replacement even a target with few edges is drawn from ``count`` times.
     draws = (degree > (0 if replace else count)) & (count >= 0)
     some, all_of = draws.nonzero().squeeze(1), (~draws).nonzero().squeeze(1)
-    if shared is None:
-        chosen = choose(keys[some], degree[some], max(count, 0), replace)
-    else:
-        rows = begin[some], degree[some]
-        chosen = choose_shared(shared, relation.source, *rows, max(count, 0))
+    chosen = choose(keys[some], degree[some], max(count, 0), replace)
     taken = degree[all_of]
     first = torch.repeat_interleave(taken.cumsum(0) - taken, taken)
     offset = torch.arange(first.size(0), device=first.device) - first

@@ -74,7 +74,6 @@ class CpuSampler:
         fanout: Sequence[Sequence[int]],
         key: int,
         replace: bool,
-        labor: bool,
     ) -> tuple[Any, ...]:
         """Samples the neighbourhood of some seeds.
 
@@ -85,7 +84,6 @@ class CpuSampler:
             fanout: How many neighbours are drawn, by relation and hop; -1 for all.
             key: The key of the batch.
             replace: Whether a neighbour may be drawn more than once.
-            labor: Whether targets share their draws.
 
         Returns:
             The fields of `SampledHops`.
@@ -108,7 +106,7 @@ class CpuSampler:
             _words([count for counts in fanout for count in counts]),
             hops,
             key,
-            2 if labor else int(replace),
+            int(replace),
             nodes,
             edges,
         )

@@ -196,10 +196,10 @@ TEMPERGAT_EXPORT void tempergat_sampler_free(tempergat::Sampler* sampler) {
 TEMPERGAT_EXPORT int64_t tempergat_sampler_sample(
     tempergat::Sampler* sampler, const tempergat::Relation* relations, int64_t count,
     int64_t seed_type, const int64_t* seeds, int64_t num_seeds, const int64_t* fanout,
-    int64_t hops, int64_t key, int64_t how, int64_t* num_nodes,
+    int64_t hops, int64_t key, int64_t replace, int64_t* num_nodes,
     int64_t* num_edges) try {
   return sampler->sample(relations, count, seed_type, seeds, num_seeds, fanout, hops,
-                         uint64_t(key), tempergat::Drawing(how), num_nodes, num_edges);
+                         uint64_t(key), replace != 0, num_nodes, num_edges);
 } catch (const std::bad_alloc&) {
   return tempergat::kOutOfMemory;
 }

@@ -1,10 +1,7 @@
 // Which neighbours a node draws; sampling/draws.py is the specification.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
-#include <utility>
-#include <vector>
 
 namespace tempergat {
 
@@ -33,9 +30,6 @@ static inline bool insert(int64_t* list, int64_t count, int64_t number, bool twi
   return true;
 }
 
-// How a target's neighbours are drawn; as Python writes it.
-enum Drawing : int64_t { kDistinct = 0, kReplace = 1, kShared = 2 };
-
 // Writes `count` of the positions 0..degree-1, ascending.
 static inline void choose(uint64_t key, int64_t degree, int64_t count, bool replace,
                           int64_t* chosen) {
@@ -49,19 +43,6 @@ static inline void choose(uint64_t key, int64_t degree, int64_t count, bool repl
     if (!insert(chosen, draw, draw_below(key, draw, last + 1), false))
       chosen[draw] = last;
   }
-}
-
-// The same by numbers of the sources, which all targets share: the smallest are taken.
-template <class Numbers>
-static void choose_shared(uint64_t key, const Numbers& source, int64_t row,
-                          int64_t degree, int64_t count, int64_t* chosen,
-                          std::vector<std::pair<int64_t, int64_t>>& memory) {
-  memory.clear();
-  for (int64_t k = 0; k < degree; ++k)
-    memory.emplace_back(int64_t(fold_in(key, uint64_t(source[row + k]))), k);
-  std::nth_element(memory.begin(), memory.begin() + count, memory.end());
-  for (int64_t k = 0; k < count; ++k) chosen[k] = memory[size_t(k)].second;
-  std::sort(chosen, chosen + count);
 }
 
 }  // namespace tempergat

@@ -52,7 +52,7 @@ class Sampler {
   // [relations, hops].
   int64_t sample(const Relation* relations, int64_t count, int64_t seed_type,
                  const int64_t* seeds, int64_t num_seeds, const int64_t* fanout,
-                 int64_t hops, uint64_t key, Drawing how, int64_t* num_nodes,
+                 int64_t hops, uint64_t key, bool replace, int64_t* num_nodes,
                  int64_t* num_edges) {
     clear();
     drawn_.resize(size_t(count));
@@ -66,7 +66,7 @@ class Sampler {
         const uint64_t relation_key = fold_in(hop_key, uint64_t(r));
         Drawn& drawn = drawn_[size_t(r)];
         const size_t before = drawn.slot.size();
-        if (!draw(relations[r], relation_key, fanout[r * hops + hop], how, drawn))
+        if (!draw(relations[r], relation_key, fanout[r * hops + hop], replace, drawn))
           return kBadTopology;
         // The results number edges by 32 bits.
         if (drawn.slot.size() > size_t(INT32_MAX)) return kTooManyEdges;
@@ -124,11 +124,8 @@ class Sampler {
 
   // Draws the neighbours of all nodes of the last hop. Returns false if the topology
   // refers to what does not exist.
-  bool draw(const Relation& relation, uint64_t key, int64_t fanout, Drawing how,
+  bool draw(const Relation& relation, uint64_t key, int64_t fanout, bool replace,
             Drawn& drawn) {
-    const bool replace = how == kReplace;
-    // The number stands where a draw has the target; no node has it.
-    const uint64_t shared_key = fold_in(key, uint64_t(1) << 40);
     const Nodes& targets = nodes_[size_t(relation.dst_type)];
     const std::vector<int64_t>& begins = targets.begins();
     const int64_t end = begins.back(), first = begins[begins.size() - 2];
@@ -147,8 +144,6 @@ class Sampler {
       int64_t* slots = drawn.slot.data() + before;
       if (all)
         for (int64_t k = 0; k < taken; ++k) slots[k] = k;
-      else if (how == kShared)
-        choose_shared(shared_key, relation.source, row, degree, taken, slots, memory_);
       else
         choose(fold_in(key, uint64_t(id)), degree, taken, replace, slots);
       for (int64_t k = 0; k < taken; ++k) {
@@ -178,7 +173,6 @@ class Sampler {
   std::vector<Nodes> nodes_;
   std::vector<Drawn> drawn_;
   std::vector<Relation> relations_;
-  std::vector<std::pair<int64_t, int64_t>> memory_;
 };
 
 }  // namespace tempergat
