@@ -16,7 +16,7 @@ from torch import Tensor
 
 from tempergat.training.devices.capture import CapturedSteps, refusal, replayed
 from tempergat.training.exchange import Exchange
-from tempergat.training.graphs.batches import Batch, BatchOfRuns, WholeGraph
+from tempergat.training.graphs.batches import Batch, WholeGraph
 from tempergat.training.graphs.sampled_batches import LargeGraph
 from tempergat.training.optimizer import make_optimizer, set_learning_rate
 from tempergat.training.runs.models import BestEpoch, State
@@ -148,19 +148,16 @@ class Loop:
             self._record(self.epoch_loss(), **self.judged(self.task.scores))
             self.forget_steps()
 
-    def backward(self, batch: BatchOfRuns, step: Tensor) -> tuple[Tensor, int]:
+    def backward(self, batch: Batch, step: Tensor) -> tuple[Tensor, int]:
         """Adds the gradients of a batch's loss, that of all processes.
 
         Args:
-            batch: What is trained on, shared by all runs or one for each.
+            batch: What is trained on.
             step: The number of the step since the runs began, 0-d.
 
         Returns:
-            The loss of each run, [runs], and the number of nodes in a shared batch
-            that it is about.
+            The loss of each run, [runs], and the number of nodes that it is about.
         """
-        if isinstance(batch, list):
-            return self.runs.backward(batch, step), 0
         if self._exchange is not None:
             return self._exchange.backward(self.runs, batch, step)
         return self.runs.backward(batch, step), batch.labels.size(0)

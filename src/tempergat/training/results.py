@@ -47,7 +47,7 @@ _DIGITS = 5
 
 def finished_runs(
     loop: Loop,
-    dataset: Dataset | Sequence[Dataset],
+    dataset: Dataset,
     start: float,
     at_epochs: Mapping[int, Sequence[LayerRecord]] | None = None,
     rules: Sequence[str] = (),
@@ -58,7 +58,7 @@ def finished_runs(
 
     Args:
         loop: All its epochs are done.
-        dataset: The graph it was trained on, or that of each run.
+        dataset: The graph it was trained on.
         start: `time.perf_counter()` at its start.
         at_epochs: What the runs had learned at some epochs. If there are any, a run
             keeps that, and the same at its last epoch.
@@ -75,7 +75,6 @@ def finished_runs(
     by_rule = {r: layer_records(loop, loop.kept[r].state, measure) for r in rules}
     evaluation = loop.judged(loop.task.evaluation, loop.best)
     gate_counts = count_gates(loop, loop.best)
-    graphs = [dataset] * count if isinstance(dataset, Dataset) else dataset
     runs = []
     for slot, failed_epoch in enumerate(loop.failed_epoch.tolist()):
         rows = history[:, slot]
@@ -112,10 +111,10 @@ def finished_runs(
             }
         runs.append(
             Run(
-                dataset=graphs[slot].name,
-                fingerprint=graphs[slot].fingerprint,
-                training_nodes=graphs[slot].count("train"),
-                shares=graphs[slot].shares,
+                dataset=dataset.name,
+                fingerprint=dataset.fingerprint,
+                training_nodes=dataset.count("train"),
+                shares=dataset.shares,
                 seed=loop.runs.seeds[slot],
                 **outcome,
                 **shared,

@@ -49,22 +49,15 @@ class Batch:
     share_of_rows: float = 1.0
 
 
-# A batch that all runs share, or one for each.
-BatchOfRuns = Batch | list[Batch]
-
-
 class WholeGraph:
     """The whole graph as the only batch of every epoch, which is its `example` too.
 
     Attributes:
-        batch: The batch, shared by all runs or one for each.
-        targets: What the class scores of all nodes are judged by; a list with a batch
-            for each run.
+        batch: The batch.
+        targets: What the class scores of all nodes are judged by.
     """
 
     is_whole = True
-    batch: Any
-    targets: Any
 
     def __init__(
         self,
@@ -111,11 +104,3 @@ class WholeGraph:
 
         means: Tensor = runs.observe(self.batch, take, records_gates=True)
         return means
-
-
-class GraphPerRun(WholeGraph):
-    """A whole graph for each run, with equal numbers of features and of classes."""
-
-    def __init__(self, graphs: Sequence[WholeGraph]) -> None:
-        self.batch = [graph.batch for graph in graphs]
-        self.targets = [graph.targets for graph in graphs]

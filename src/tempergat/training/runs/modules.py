@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from tempergat.base import UserError, is_out_of_memory
 from tempergat.nn import TypedNodeClassifier
 from tempergat.ops import fold_in
-from tempergat.training.graphs.batches import Batch, BatchOfRuns
+from tempergat.training.graphs.batches import Batch
 from tempergat.training.optimizer import clip_gradients
 from tempergat.training.runs.models import State, load_tensors, seeded, tensors_of
 from tempergat.training.runs.own_tensors import OwnTensors
@@ -99,13 +99,12 @@ class ModuleRuns(Runs):
         finally:
             self.load_state(current)
 
-    def backward(self, batch: BatchOfRuns, step: Tensor) -> Tensor:
+    def backward(self, batch: Batch, step: Tensor) -> Tensor:
         losses = []
         for run, module in enumerate(self.modules):
             module.train()
-            one = batch[run] if isinstance(batch, list) else batch
             with self._user_code(run, step):
-                loss = self._loss(module, self._call(run, one, step), one)
+                loss = self._loss(module, self._call(run, batch, step), batch)
                 loss.backward()  # type: ignore[no-untyped-call]
             losses.append(loss.detach())
         return torch.stack(losses)
@@ -114,13 +113,12 @@ class ModuleRuns(Runs):
         for module in self.modules:
             clip_gradients(module.parameters(), most)
 
-    def logits(self, batch: BatchOfRuns) -> list[Tensor]:
+    def logits(self, batch: Batch) -> list[Tensor]:
         logits = []
         for run, module in enumerate(self.modules):
             module.eval()
-            one = batch[run] if isinstance(batch, list) else batch
             with self._user_code(run, _SCORING):
-                logits.append(self._call(run, one))
+                logits.append(self._call(run, batch))
         return logits
 
     def try_in_training(self, batch: Batch) -> None:
@@ -138,7 +136,7 @@ class ModuleRuns(Runs):
 
     def observe(
         self,
-        batch: BatchOfRuns,
+        batch: Batch,
         look: Callable[[Any], Tensor],
         *,
         records_gates: bool = False,

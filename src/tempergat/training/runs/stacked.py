@@ -18,7 +18,7 @@ from torch.func import functional_call, vmap
 
 from tempergat.nn import METHODS, NodeClassifier, gate_penalty
 from tempergat.ops import fold_in
-from tempergat.training.graphs.batches import Batch, BatchOfRuns
+from tempergat.training.graphs.batches import Batch
 from tempergat.training.optimizer import clip_stacked
 from tempergat.training.runs.models import State, initial_states
 from tempergat.training.settings.config import RunConfig
@@ -65,22 +65,19 @@ class Runs:
         self,
         function: Callable[[Tensor, Targets], State],
         logits: Tensor | list[Tensor],
-        targets: Targets | list[Targets],
+        targets: Targets,
     ) -> State:
         """What a function of a run's class scores and targets returns, [runs, ...].
 
         Args:
             function: The function.
             logits: The class scores of all runs.
-            targets: The targets of all runs, or those of each.
+            targets: Their targets.
         """
-        if isinstance(targets, list):
-            results = list(map(function, logits, targets))
-        elif isinstance(logits, list):
-            results = [function(of_run, targets) for of_run in logits]
-        else:
+        if isinstance(logits, Tensor):
             stacked: State = vmap(lambda of_run: function(of_run, targets))(logits)
             return stacked
+        results = [function(of_run, targets) for of_run in logits]
         return {name: torch.stack([r[name] for r in results]) for name in results[0]}
 
     def _loss(self, model: nn.Module, logits: Tensor, batch: Batch) -> Tensor:
@@ -159,16 +156,16 @@ class StackedRuns(Runs):
         finally:
             self._other_state = None
 
-    def backward(self, batch: BatchOfRuns, step: Tensor) -> Tensor:
+    def backward(self, batch: Batch, step: Tensor) -> Tensor:
         """Adds the gradients of each run's loss; returns the losses, [runs].
 
         Args:
-            batch: What is trained on, shared by all runs or one for each.
+            batch: What is trained on.
             step: The number of the step since the runs began, 0-d int64; with a run's
                 seed, it fixes the run's dropout masks.
         """
         self.model.train()
-        losses = _stacked(self._over_runs(partial(self._loss, self.model), batch, step))
+        losses = self._over_runs(partial(self._loss, self.model), batch, step)
         losses.sum().backward()  # type: ignore[no-untyped-call]
         return losses.detach()
 
@@ -176,14 +173,14 @@ class StackedRuns(Runs):
         """Scales down the gradient of each run whose norm exceeds a limit."""
         clip_stacked(self.parameters.values(), most)
 
-    def logits(self, batch: BatchOfRuns) -> Tensor | list[Tensor]:
-        """Class scores of a batch in evaluation, [nodes, classes] of each run."""
+    def logits(self, batch: Batch) -> Tensor:
+        """Class scores of a batch in evaluation, [runs, nodes, classes]."""
         self.model.eval()
         return self._over_runs(lambda logits, _: logits, batch)
 
     def observe(
         self,
-        batch: BatchOfRuns,
+        batch: Batch,
         look: Callable[[NodeClassifier], Tensor],
         *,
         records_gates: bool = False,
@@ -203,24 +200,21 @@ class StackedRuns(Runs):
         self.model.eval()
         # Layers record their mean gates only where gradients are computed.
         with torch.set_grad_enabled(records_gates):
-            return _stacked(self._over_runs(lambda *_: look(self.model), batch))
+            return self._over_runs(lambda *_: look(self.model), batch)
 
     def _over_runs(
         self,
         function: Callable[[Tensor, Batch], Tensor],
-        batch: BatchOfRuns,
+        batch: Batch,
         step: Tensor | None = None,
-    ) -> Tensor | list[Tensor]:
+    ) -> Tensor:
         """What a function of a run's class scores and batch returns, [runs, ...].
-
-        Runs with a batch each are called one after the other: the attention op folds
-        runs into heads of one graph.
 
         Args:
             step: The number of the step in training; None in evaluation.
         """
 
-        def of_run(batch: Batch, state: State, seed: Tensor, *own: Tensor) -> Tensor:
+        def of_run(state: State, seed: Tensor, *own: Tensor) -> Tensor:
             x = own[0] if own else batch.x
             dropout_seed = None if step is None else fold_in(seed, step)
             options = {"dropout_seed": dropout_seed, **batch.edge_inputs}
@@ -228,16 +222,7 @@ class StackedRuns(Runs):
             return function(logits, batch)
 
         state = self.state if self._other_state is None else self._other_state
-        seeds = self._seed_tensor
-        if isinstance(batch, list):
-            runs = range(len(batch))
-            states = [{k: v[run] for k, v in state.items()} for run in runs]
-            return list(map(of_run, batch, states, seeds))
         # Shared features are no argument: vmap would take sparse ones apart each time.
         own = (batch.x,) if batch.x_by_run else ()
-        values: Tensor = vmap(partial(of_run, batch))(state, seeds, *own)
+        values: Tensor = vmap(of_run)(state, self._seed_tensor, *own)
         return values
-
-
-def _stacked(values: Tensor | list[Tensor]) -> Tensor:
-    return torch.stack(values) if isinstance(values, list) else values
