@@ -16,7 +16,6 @@ FUNCTIONS = sorted(
         "gate_penalty",
         "load",
         "load_model",
-        "merge",
         "predict",
         "train",
         "upgrade",

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from .comparison import Comparisons as Comparisons
     from .comparison import compare as compare
     from .comparison import draw_node as draw_node
-    from .comparison import merge as merge
     from .data import ReadOptions as ReadOptions
     from .data import load as load
     from .nn import TemperGATConv as TemperGATConv

@@ -219,7 +219,6 @@ def test_a_generated_graph_is_the_one_that_load_gives(
         (["csbm", "--device", "cuda:63"], ["'cuda:63'", "doctor"]),
         (["csbm", "--split", "60-20-20"], ["60-20-20", "60/20/20"]),
         (["csbm", "--split", "3"], ["no numbered splits"]),
-        (["csbm", "--shard", "4/3"], ["4/3"]),
         (["csbm", "--out", "/dev/null"], ["/dev/null", "--out"]),
     ],
 )

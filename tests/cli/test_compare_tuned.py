@@ -43,7 +43,6 @@ def test_a_tuned_table_names_its_settings_and_continues(
     ("words", "message"),
     [
         (("--tune", 0), "tune is 0; give how many settings to try"),
-        (("--tune", 2, "--shard", "1/2"), "shard 1/2 cannot be tuned"),
         (("--tune", 2, "--table", "tempergat-out"), "leave out --tune"),
     ],
 )

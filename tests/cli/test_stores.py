@@ -40,6 +40,21 @@ def test_a_report_of_the_folder_shows_the_same_table(
     assert again[0] == table[0]
 
 
+def test_the_report_of_three_machines_has_the_table_of_one(
+    command: Command, compare: Command, compared: Path
+) -> None:
+    for method, folder in (("gat", "A"), ("temp_gated", "B")):
+        assert compare("--methods", method, "--runs", 3, "--out", folder).status == 0
+    ended = command("report", "A", "B", "tempergat-out")
+    assert ended.out == "report   A/report.html\n", ended.err
+    tables = [
+        Path(file).read_text().split("<table")[1].split("</table>")[0]
+        for file in ("A/report.html", compared / "graph.html")
+    ]
+    assert tables[0] == tables[1]
+    assert command.facts("export", "A", "B")["runs"] == 6
+
+
 def test_a_report_goes_where_the_user_said_and_nowhere_else(
     command: Command, compared: Path
 ) -> None:
@@ -116,5 +131,5 @@ def test_every_run_of_a_store_is_a_row(command: Command, tmp_path: Path) -> None
 def test_a_missing_store_is_named_and_not_created(
     command: Command, tmp_path: Path
 ) -> None:
-    command.refuses("there is no store", "export", tmp_path / "none")
+    command.refuses("there is no file or folder", "export", tmp_path / "none")
     assert not (tmp_path / "none").exists()

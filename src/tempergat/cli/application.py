@@ -39,7 +39,6 @@ _HEADINGS: dict[str, dict[str, ModuleType]] = {
         "explore": predict,
         "report": stores,
         "methods": doctor,
-        "merge": stores,
         "export": stores,
     },
     "Graphs": {"data": data, "diagnose": diagnose},

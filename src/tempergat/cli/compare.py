@@ -91,15 +91,6 @@ _Table = Annotated[
         show_default=False,
     ),
 ]
-_Shard = Annotated[
-    str | None,
-    typer.Option(
-        help="Train one of several parts of the runs, like 1/3 on the first of "
-        "three machines; `tempergat merge` puts their stores together.",
-        metavar="I/N",
-        show_default=False,
-    ),
-]
 _Ray = Annotated[
     str | None,
     typer.Option(
@@ -151,7 +142,6 @@ def compare(
     split_seed: SplitSeed = None,
     splits: _Splits = None,
     table: _Table = None,
-    shard: _Shard = None,
     ray: _Ray = None,
     tune: _Tune = None,
     noise: _Noise = None,
@@ -194,8 +184,6 @@ def compare(
         options = (recipe, baseline, settings.overrides(), tune, noise)
         count = parse_runs(runs)
         plans = [comparison.make_plan(n, chosen, count, *options) for n in names]
-        only = None if shard is None else comparison.Shard.parse(shard)
-        comparison.refuse_shard(only, tune=tune, ray=ray, out=out)
         stderr = SafeConsole(stderr=True)
     # Before a download, which would otherwise be wasted.
     require_writable(out)
@@ -218,13 +206,12 @@ def compare(
             split_seed=split_seed,
             splits=splits,
         )
-        with stoppable(None if only is None else "finished runs are kept"):
+        with stoppable(None):
             result = comparison.run_comparisons(
                 plans,
                 place,
                 out,
                 several=several,
-                shard=only,
                 display=display,
                 command=resume_command(),
             )

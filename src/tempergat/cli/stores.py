@@ -1,4 +1,4 @@
-"""Commands about stores: `tempergat report`, `merge` and `export`."""
+"""Commands about stores: `tempergat report` and `export`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,32 +14,29 @@ EXAMPLES = {
     "report": (
         "tempergat report",
         "tempergat report tempergat-out --baseline gat --out report.html",
+        "tempergat report first/ second/ third/ --out report.html",
         "tempergat report --checkpoint tempergat-out/cora-temp_gated-seed0",
-    ),
-    "merge": (
-        "tempergat merge first/ second/ third/ --out all",
-        "tempergat merge a.sqlite b.sqlite --out all.sqlite --json",
     ),
     "export": (
         "tempergat export tempergat-out/store.sqlite",
         "tempergat export first.sqlite second.sqlite --to runs.csv",
     ),
 }
+_STORES_HELP = "Stores of `tempergat compare`, or its output folders."
 
 
 def report(
-    store: Annotated[
-        Path,
+    stores: Annotated[
+        list[Path] | None,
         typer.Argument(
-            metavar="STORE",
-            help="A store of `tempergat compare`, or its output folder.",
+            metavar="STORE", help=_STORES_HELP, show_default="tempergat-out"
         ),
-    ] = Path("tempergat-out"),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
             help="The file to write, - for standard output; report.html beside the "
-            "store when left out.",
+            "first store when left out.",
             show_default=False,
         ),
     ] = None,
@@ -65,7 +62,8 @@ def report(
 
     It needs no network. It has the answer, the tables, every run, learning curves, what
     temperatures and gates learned, confusion matrices, costs, and what is needed to
-    repeat it.
+    repeat it. Of several stores, as several machines make them, it shows all runs
+    together.
     """
     if data is not None:
         if checkpoint is None:
@@ -77,10 +75,11 @@ def report(
     from tempergat.comparison import Comparisons, stored_comparisons
     from tempergat.training import load_model
 
-    folder = store if store.is_dir() else store.parent
+    paths = stores or [Path("tempergat-out")]
+    folder = paths[0] if paths[0].is_dir() else paths[0].parent
     path = out or folder / "report.html"
     require_writable_file(path)
-    stored = stored_comparisons(store, baseline=baseline)
+    stored = stored_comparisons(paths, baseline=baseline)
     model = None if checkpoint is None else load_model(checkpoint, device="cpu")
     shown = stored[0] if len(stored) == 1 else Comparisons(tuple(stored))
     write_output(shown.to_html(model=model, graph=data), out, path)
@@ -89,49 +88,8 @@ def report(
     echo_beside(answer, path)
 
 
-def merge(
-    stores: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="STORE",
-            help="Stores of `tempergat compare`, or its output folders.",
-        ),
-    ],
-    out: Annotated[
-        Path,
-        typer.Option(
-            help="The store that takes all runs: a folder, or a file that ends in "
-            ".sqlite."
-        ),
-    ],
-    as_json: Json = False,
-) -> None:
-    """Put the runs of several machines into one store.
-
-    Merges what `tempergat compare --shard` has left on each machine. The stores are
-    only read; merging them again changes nothing. Afterwards `tempergat compare` with
-    the same arguments, without --shard and with this --out, trains nothing and gives
-    the table.
-    """
-    from tempergat.comparison import merge as merge_stores
-
-    merged = merge_stores(stores, out)
-    if as_json:
-        print_json(merged.facts)
-        return
-    for line in merged.sentences:
-        echo(line)
-    echo(f"table    tempergat compare --table {out}")
-
-
 def export(
-    stores: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="STORE",
-            help="Stores of `tempergat compare`, or its output folders.",
-        ),
-    ],
+    stores: Annotated[list[Path], typer.Argument(metavar="STORE", help=_STORES_HELP)],
     to: Annotated[Path, typer.Option(help="The CSV to write.")] = Path(
         "tempergat-out/runs.csv"
     ),

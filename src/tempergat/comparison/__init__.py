@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from .explorer.node_picture import NodePicture as NodePicture
     from .explorer.node_picture import draw_node as draw_node
     from .explorer.page import explorer_page as explorer_page
-    from .machines.merge import merge as merge
     from .machines.ray_workers import RayWorkers as RayWorkers
     from .plan import Plan as Plan
     from .plan import make_plan as make_plan
@@ -40,9 +39,6 @@ if TYPE_CHECKING:
     from .screening import diagnosis_json as diagnosis_json
     from .storage.export import export_stores as export_stores
     from .storage.store import Store as Store
-    from .sweeps.shards import FinishedShard as FinishedShard
-    from .sweeps.shards import Shard as Shard
-    from .sweeps.shards import refuse_shard as refuse_shard
     from .sweeps.state import Progress as Progress
 else:
     __all__, __getattr__, __dir__ = lazy_names(__name__)

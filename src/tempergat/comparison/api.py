@@ -15,7 +15,6 @@ from tempergat.comparison.plan import MethodsArgument, make_plan, read_graphs
 from tempergat.comparison.results.comparison import Comparison
 from tempergat.comparison.results.comparisons import Comparisons
 from tempergat.comparison.run import run_comparisons
-from tempergat.comparison.sweeps.shards import FinishedShard, Shard, refuse_shard
 from tempergat.data import Dataset, GraphInput, ReadOptions, warn_of_notes
 from tempergat.training import Preparation, Recipe, choose_device, make_overrides
 
@@ -50,8 +49,6 @@ def compare(
     graph: SeveralGraphs,
     methods: MethodsArgument = ...,
     runs: int | Literal["paper"] = ...,
-    *,
-    shard: None = ...,
     **options: Unpack[_Options],
 ) -> Comparisons: ...
 
@@ -61,21 +58,8 @@ def compare(
     graph: GraphInput = ...,
     methods: MethodsArgument = ...,
     runs: int | Literal["paper"] = ...,
-    *,
-    shard: None = ...,
     **options: Unpack[_Options],
 ) -> Comparison: ...
-
-
-@overload
-def compare(
-    graph: GraphInput | SeveralGraphs = ...,
-    methods: MethodsArgument = ...,
-    runs: int | Literal["paper"] = ...,
-    *,
-    shard: tuple[int, int],
-    **options: Unpack[_Options],
-) -> FinishedShard: ...
 
 
 def compare(
@@ -95,12 +79,11 @@ def compare(
     metric: str | None = None,
     class_weights: str | None = None,
     settings: Mapping[str, Any] | None = None,
-    shard: tuple[int, int] | None = None,
     ray: str | None = None,
     tune: int | None = None,
     noise: str | None = None,
     prepare: Preparation | None = None,
-) -> Comparison | Comparisons | FinishedShard:
+) -> Comparison | Comparisons:
     """Which method wins on a graph, and is it real?
 
     Trains every method over many seeds and tests which differences are larger than
@@ -147,9 +130,6 @@ def compare(
             `hidden` (the width of a layer, all heads together), `heads`, `layers`,
             `dropout`, `optimizer`, `schedule`, `clip_norm`; `training="sampled"` with
             `fanout`, `batch_size` and `eval_batch_size` for large graphs.
-        shard: `(1, 3)` trains the first of three parts of the runs, for three machines
-            that need nothing from one another; `tempergat.merge` then merges what they
-            kept in `out`. There is no table before.
         ray: Train on the machines of a Ray cluster: `auto` for the one that runs on
             this machine, or `HOST:PORT` of its head. Needs `pip install
             'tempergat[ray]'` on every machine. Only this process writes to `out`.
@@ -166,8 +146,7 @@ def compare(
         prepare: What else is done to features or model before every run.
 
     Returns:
-        The comparison; of a list of graphs, the comparison of each and a summary; of a
-        shard, which runs it has trained.
+        The comparison; of a list of graphs, the comparison of each and a summary.
 
     Raises:
         UserError: An argument or the graph cannot be used.
@@ -182,8 +161,6 @@ def compare(
         make_plan(one, methods, runs, recipe, baseline, overrides, tune, noise, prepare)
         for one in inputs
     ]
-    part = None if shard is None else Shard(*shard)
-    refuse_shard(part, tune=tune, ray=ray, out=out)
     with (
         nullcontext(choose_device(device))
         if ray is None
@@ -206,7 +183,6 @@ def compare(
             place,
             None if out is None else Path(out),
             several=several,
-            shard=part,
             display=Lines(_print_line) if progress else None,
         )
 

@@ -22,7 +22,6 @@ from tempergat.comparison.results.notes import (
     split_ratio,
 )
 from tempergat.comparison.storage.store import STORE_NAME, Store
-from tempergat.comparison.sweeps.shards import FinishedShard, Shard
 from tempergat.comparison.sweeps.state import OnProgress, Progress
 from tempergat.comparison.sweeps.sweep import finished_runs, sweep
 from tempergat.comparison.sweeps.workers import Workers
@@ -53,10 +52,9 @@ def run_comparisons(
     out: Path | None,
     *,
     several: bool,
-    shard: Shard | None = None,
     display: Display | None = None,
     command: str | None = None,
-) -> Comparison | Comparisons | FinishedShard:
+) -> Comparison | Comparisons:
     """Train what is missing on every graph, compare and write.
 
     `tempergat.compare` and the command `compare` are this function.
@@ -66,7 +64,6 @@ def run_comparisons(
         place: Where to train.
         out: The folder of the runs and the files; None keeps and writes nothing.
         several: Whether a summary of all graphs is asked for.
-        shard: Trains this part of the runs; there is no comparison then.
         display: What shows the progress and the tables; None for nothing.
         command: What was typed, for those who repeat it from a report.
 
@@ -87,12 +84,6 @@ def run_comparisons(
         else nullcontext(str(out))
     )
     with folder as kept_in, Store(Path(kept_in) / STORE_NAME) as store:
-        if shard is not None:
-            runs = []
-            for plan in plans:
-                runs += _train(plan, store, place, display, shard)[0]
-            total = sum(plan.total_runs for plan in plans)
-            return FinishedShard(shard, runs, total, store.path)
         finished: list[Comparison] = []
         for plan in plans:
             try:
@@ -136,11 +127,7 @@ def run_plan(
 
 
 def _train(
-    plan: Plan,
-    store: Store,
-    place: Place,
-    display: Display,
-    shard: Shard | None = None,
+    plan: Plan, store: Store, place: Place, display: Display
 ) -> tuple[list[Run], list[Choice]]:
     """Train what is missing; the runs, and the settings that were searched for them."""
     display.start(plan, opening_lines(plan, place))
@@ -156,7 +143,6 @@ def _train(
             place=place,
             builds=plan.builds,
             preparation=plan.preparation,
-            shard=shard,
         )
         return _get_all_runs(plan, get_runs, display)
     finally:

@@ -216,10 +216,3 @@ def test_without_ray_the_command_to_install_it_is_named(
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(UserError, match=r"pip install 'tempergat\[ray\]'"):
         RayWorkers("auto")
-
-
-def test_a_shard_on_ray_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="give shard or ray, not both"):
-        tempergat.compare(  # type: ignore[call-overload]
-            graph(), runs=1, out=tmp_path, shard=(1, 2), ray="auto"
-        )

@@ -95,14 +95,6 @@ def test_stores_are_joined_and_what_they_share_is_written_once(
     assert [r.seed for r in read_runs(table)] == [0, 1, 2]
 
 
-def test_stores_that_contradict_each_other_are_refused(
-    tmp_path: Path, table: Path
-) -> None:
-    stores = [fill(tmp_path / f"{test}", [run(test=test)]) for test in (0.8, 0.9)]
-    with pytest.raises(UserError, match="two stores differ on cora gat seed 0"):
-        export_stores(stores, table)
-
-
 def test_an_empty_store_is_not_exported(tmp_path: Path, table: Path) -> None:
     with pytest.raises(UserError, match="no finished runs"):
         export_stores([fill(tmp_path / "empty", [])], table)

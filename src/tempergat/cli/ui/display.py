@@ -15,7 +15,6 @@ from tempergat.comparison import (
     WIDEST_ANSWER,
     Comparison,
     Comparisons,
-    FinishedShard,
     Lines,
     Plan,
     Progress,
@@ -248,16 +247,11 @@ def _print_files(comparison: Comparison) -> None:
 
 
 def print_result(
-    result: Comparison | Comparisons | FinishedShard,
-    *,
-    as_json: bool,
-    verbose: bool = False,
+    result: Comparison | Comparisons, *, as_json: bool, verbose: bool = False
 ) -> None:
-    """Print what the display has not shown: JSON, a summary of graphs, a shard."""
+    """Print what the display has not shown: JSON, or a summary of graphs."""
     if as_json:
         print_json(result.facts)
-    elif isinstance(result, FinishedShard):
-        echo(str(result))
     elif isinstance(result, Comparisons):
         echo("")
         print_table(SafeConsole(), result.summary, verbose=verbose)

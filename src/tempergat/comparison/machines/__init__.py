@@ -1,1 +1,1 @@
-"""One sweep on several machines: Ray's workers, and the stores of shards merged."""
+"""One sweep on several machines, by Ray."""

@@ -25,7 +25,8 @@ from tempergat.comparison.results.notes import (
 )
 from tempergat.comparison.search import setting_word
 from tempergat.comparison.storage.rows import Group, RunKey
-from tempergat.comparison.storage.store import STORE_NAME, Store, store_file
+from tempergat.comparison.storage.several import read_stores
+from tempergat.comparison.storage.store import store_file
 from tempergat.comparison.tune import notes_on_tuning, searched_settings
 from tempergat.training import Condition, Run
 
@@ -41,39 +42,40 @@ _OF_ALL_METHODS = (
 
 
 def stored_comparisons(
-    path: Path, dataset: str | None = None, baseline: str | None = None
+    paths: Path | Sequence[Path],
+    dataset: str | None = None,
+    baseline: str | None = None,
 ) -> list[Comparison]:
-    """The comparison of each graph and each recipe in a store.
+    """The comparison of each graph and each recipe in one store or several.
 
-    The file is only read. Runs of searches are left out. Methods whose settings were
-    searched are compared with one another, and so are runs with the same noise.
+    The files are only read, and a run that stands in several counts once. Runs of
+    searches are left out. Methods whose settings were searched are compared with one
+    another, and so are runs with the same noise.
 
     Args:
-        path: The file of a store, or the folder that holds it.
+        paths: The files of stores, or the folders that hold them.
         dataset: The name of one graph; all graphs when left out.
         baseline: The method all others are compared with; each variant's backbone when
             left out.
 
     Raises:
-        UserError: There is no such store, graph or baseline, or the store is damaged.
+        UserError: There is no such store, graph or baseline, a store is damaged, or
+            two of them hold different results of one run.
     """
-    file = store_file(path)
-    if not file.is_file():
-        missing = f"the folder {path} has no {STORE_NAME} with runs"
-        if not path.exists():
-            missing = f"there is no file or folder {path}"
-        remedy = "make one with `tempergat compare`, or name another with its path"
-        raise UserError(f"{missing}; {remedy}")
-    with Store(file, read_only=True) as store:
-        stored, groups = store.runs(), store.all_groups()
+    paths = [paths] if isinstance(paths, Path) else paths
+    stored, groups = read_stores(paths)
     runs = [run for run in stored if not MOST_RUNS <= run.seed < FIRST_TUNED_SEED]
+    where = listed(list(map(str, paths)), most=len(paths))
     if not runs:
-        raise UserError(f"there are no finished runs in {file}; name another store")
+        raise UserError(f"there are no finished runs in {where}; name another store")
     names = sorted({run.dataset for run in runs})
     if dataset is not None and dataset not in names:
         raise UserError(
-            f"{file} has no runs on {dataset!r}; {suggest_one_of(dataset, names)}"
+            f"{where} {'has' if len(paths) == 1 else 'have'} no runs on {dataset!r}; "
+            f"{suggest_one_of(dataset, names)}"
         )
+    # Several stores have no file in common.
+    file = store_file(paths[0]) if len(paths) == 1 else None
     return [
         _comparison(of_table, shared, baseline, file, groups)
         for name in (names if dataset is None else [dataset])
@@ -85,7 +87,7 @@ def _comparison(
     runs: list[Run],
     shared: Sequence[str],
     baseline: str | None,
-    file: Path,
+    file: Path | None,
     groups: Sequence[Group],
 ) -> Comparison:
     """The comparison of one table's runs; those of `shared` methods are in others."""

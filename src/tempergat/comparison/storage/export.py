@@ -13,7 +13,7 @@ from typing import Any
 from tempergat.base import UserError, counted, csv_text, write_into
 from tempergat.comparison.chosen import choose
 from tempergat.comparison.storage.rows import EXTRAS, decode_extras, encode_extras
-from tempergat.comparison.storage.store import Store, store_file
+from tempergat.comparison.storage.several import read_stores
 from tempergat.training import SELECTION_RULES, LayerRecord, Run, Scores, canonical_json
 
 _PARTS = ("epoch", "train", "val", "test")
@@ -104,25 +104,12 @@ def export_stores(stores: Sequence[Path], path: Path) -> Merged:
         What was written, replaced and kept.
 
     Raises:
-        UserError: A store is missing, two stores hold different results for one run,
-            there are none, or the existing file is not a CSV of runs.
+        UserError: A store is missing or without runs, two stores hold different
+            results of one run, or the existing file is not a CSV of runs.
     """
-    runs: dict[tuple[object, ...], Run] = {}
-    for file in stores:
-        with Store(store_file(file), read_only=True) as store:
-            stored = store.runs()
-        for run in stored:
-            short = replace(run, layers_at_epochs=None)
-            known = runs.setdefault(_identity(run), short)
-            if known.scores != run.scores:
-                raise UserError(
-                    f"two stores differ on {run.dataset} {run.method} seed {run.seed}; "
-                    "export one of them"
-                )
-    if not runs:
-        listed = ", ".join(map(str, stores))
-        raise UserError(f"there are no finished runs in {listed}; nothing to export")
-    return write_runs(choose(runs.values()).compared, path)
+    runs, _ = read_stores(stores)
+    compared = choose(runs).compared
+    return write_runs([replace(run, layers_at_epochs=None) for run in compared], path)
 
 
 def write_runs(runs: Sequence[Run], path: Path) -> Merged:

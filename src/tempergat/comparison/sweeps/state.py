@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 import torch
 
-from tempergat.comparison.storage.rows import Group, Origin, RunKey, even_groups
+from tempergat.comparison.storage.rows import Group, Origin, RunKey
 from tempergat.comparison.storage.store import Store
-from tempergat.comparison.sweeps.shards import Shard, divide_groups
 from tempergat.comparison.sweeps.workers import Job, Workers
 from tempergat.data import Dataset
 from tempergat.training import (
@@ -74,7 +73,6 @@ class SweepState:
         store: Where runs are stored.
         place: Where to train: a device of this machine, or workers on others.
         preparation: What is done to features and model before every run.
-        shard: The part of the groups that is asked for; all of them when left out.
         builds: For each method that is a user's own module, the function that builds
             it.
         on_progress: Called by `report`.
@@ -93,7 +91,6 @@ class SweepState:
         store: Store,
         place: torch.device | Workers,
         preparation: Preparation | None = None,
-        shard: Shard | None = None,
         builds: Mapping[str, BuildModule] | None = None,
         on_progress: OnProgress | None = None,
     ) -> None:
@@ -117,7 +114,7 @@ class SweepState:
             self._parts.setdefault(new.dataset.fingerprint, new).seeds.append(seed)
         self.asked: set[RunKey] = set()
         self.jobs: dict[int, Job] = {}
-        self._cut(device, preparation, shard, builds or {})
+        self._cut(device, preparation, builds or {})
         self._known: dict[RunKey, Run] = {}
         self._runs_done = self._work_left = 0
         # What was trained so far, in epochs of a run, and the time it took.
@@ -127,7 +124,6 @@ class SweepState:
         self,
         device: torch.device,
         prepared: Preparation | None,
-        shard: Shard | None,
         builds: Mapping[str, BuildModule],
     ) -> None:
         own_features = prepared is not None and prepared.features is not None
@@ -136,7 +132,6 @@ class SweepState:
                 refuse_other_training(part.dataset, config)
                 if prepared is not None:
                     prepared.refuse_other_training(part.dataset, config)
-        position = 0
         origin = self._origin._asdict()
         for settings, config in self._settings.items():
             build = builds.get(config.method)
@@ -145,14 +140,6 @@ class SweepState:
                 groups = self.store.groups(
                     fingerprint, config.method, settings, seeds, size, **origin
                 )
-                asked = set(seeds)
-                if shard is not None:
-                    mine: set[int] = set()
-                    for of_group in even_groups(seeds, size):
-                        if shard.takes(position):
-                            mine.update(of_group)
-                        position += 1
-                    groups, asked = divide_groups(groups, mine, asked)
                 self.asked |= {
                     RunKey(
                         fingerprint,
@@ -161,7 +148,7 @@ class SweepState:
                         config_hash=settings,
                         seed=seed,
                     )
-                    for seed in asked
+                    for seed in seeds
                 }
                 for group in groups:
                     job = Job(group, split, graph, config, build, prepared)

@@ -9,7 +9,6 @@ import torch
 
 from tempergat.base import GroupLocks
 from tempergat.comparison.storage.store import Store
-from tempergat.comparison.sweeps.shards import Shard
 from tempergat.comparison.sweeps.state import OnProgress, SweepState
 from tempergat.comparison.sweeps.workers import Job, LocalWorkers, Workers
 from tempergat.data import Dataset
@@ -34,7 +33,6 @@ def sweep(
     on_progress: OnProgress | None = None,
     builds: Mapping[str, BuildModule] | None = None,
     preparation: Preparation | None = None,
-    shard: Shard | None = None,
 ) -> list[Run]:
     """Train the runs of every configuration and seed that the store does not hold yet.
 
@@ -58,18 +56,17 @@ def sweep(
         builds: For each method that is a user's own module, the function that builds
             it.
         preparation: What is done to features and model before every run.
-        shard: The part of the groups that is trained here; all of them when left out.
 
     Returns:
         The runs of these seeds in the order of the configurations, failed ones
-        included. Those of a shard are its own.
+        included.
 
     Raises:
         UserError: Nothing can be trained, or the store cannot be used or does not give
             back every run that was asked for.
         OutOfMemory: A single run does not fit memory. All others have been trained.
     """
-    what = (dataset, configs, seeds, store, place, preparation, shard, builds)
+    what = (dataset, configs, seeds, store, place, preparation, builds)
     return _Sweep(SweepState(*what, on_progress)).run(place)
 
 
