@@ -42,7 +42,6 @@ COMMANDS = (
     "train corra --method gat",
     "train cora --method gta",
     "predict model.ckpt corra",
-    "diagnose corra",
 )
 LAYERS = {
     "GAT, plain": "TemperGATConv(128, 16, 8, temperature=None, gate=None)",

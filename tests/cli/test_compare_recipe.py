@@ -132,10 +132,3 @@ def test_runs_of_another_recipe_in_the_store_are_mentioned_below_the_table(
     gat = ("--methods", "gat", *QUICK[2:], "--recipe", "default", "--verbose")
     one = command("compare", graph, *gat)
     assert "2 runs of these methods" in " ".join(one.out.split())
-
-
-def test_a_screening_says_which_recipe_was_used(command: Command, graph: Path) -> None:
-    ended = command("diagnose", graph, *QUICK)
-    said = " ".join(ended.out.split())
-    assert "The recipe is default." in said
-    assert RESIDUAL in said

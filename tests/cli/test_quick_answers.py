@@ -16,13 +16,11 @@ LAZY_PACKAGES = ["base", "data", "nn", "stats", "comparison", "training"]
         ("data list", "amazon_photo"),
         ("compare corra", "did you mean cora"),
         ("train corra --method gat", "did you mean cora"),
-        ("diagnose corra", "did you mean cora"),
         ("predict model.ckpt corra", "did you mean cora"),
         ("data info corra", "did you mean cora"),
         ("data check corra", "there is no file or folder corra"),
         ("train cora --method gta", "did you mean gat"),
         ("compare cora --methods gta", "did you mean gat"),
-        ("diagnose cora --methods gta", "did you mean gat"),
     ],
 )
 def test_nothing_heavy_is_loaded_for(command: str, answer: str) -> None:

@@ -13,7 +13,6 @@ ADDED = "read as an undirected graph that lists each edge once"
 QUICK = {
     "compare": ["--runs", "1", "--methods", "gcn"],
     "train": ["--method", "gcn"],
-    "diagnose": ["--runs", "2", "--methods", "gcn,gat", "--epochs", "2"],
 }
 
 

@@ -96,13 +96,3 @@ def test_train_and_compare_sample_where_they_are_told_to(
     assert ended.status == 0, ended.err
     exact = compare(*TWO, "--training", "full")
     assert exact.status == 0, exact.err
-
-
-def test_a_command_that_reports_accuracy_refuses_a_recipe_with_another_metric(
-    command: Command, graph: Path, recipe: Path
-) -> None:
-    text = recipe.read_text().replace("metric: accuracy", "metric: roc_auc")
-    recipe.write_text(text)
-    ended = command("diagnose", graph, "--recipe", recipe)
-    assert ended.status == 2
-    assert "diagnose reports accuracy; leave metric out of the recipe" in ended.err

@@ -152,17 +152,11 @@ def test_runs_on_other_splits_have_folders_of_their_own(
     assert "--no-resume" in other.err
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["train", "graph.npz", "--method", "gat", "--out", "graph.npz/run"],
-        ["diagnose", "graph.npz", "--out", "graph.npz/run"],
-    ],
-)
 def test_a_folder_that_cannot_be_made_is_refused_before_any_work(
-    command: Command, graph: Path, recipe: Path, arguments: list[str]
+    command: Command, graph: Path, recipe: Path
 ) -> None:
-    ended = command(*arguments, "--recipe", recipe)
+    arguments = ("train", graph, "--method", "gat", "--recipe", recipe)
+    ended = command(*arguments, "--out", "graph.npz/run")
     assert ended.status == 2
     assert ended.err.startswith("tempergat: cannot write to graph.npz/run")
     assert "choose another folder with --out" in ended.err

@@ -19,7 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from tempergat import __version__
 from tempergat.base import UserError, is_out_of_memory, one_line
-from tempergat.cli import compare, data, diagnose, doctor, predict, stores, train
+from tempergat.cli import compare, data, doctor, predict, stores, train
 from tempergat.cli.ui.output import echo
 from tempergat.cli.ui.signals import stopped
 
@@ -41,7 +41,7 @@ _HEADINGS: dict[str, dict[str, ModuleType]] = {
         "methods": doctor,
         "export": stores,
     },
-    "Graphs": {"data": data, "diagnose": diagnose},
+    "Graphs": {"data": data},
     "This installation": {"doctor": doctor},
 }
 

@@ -1,4 +1,4 @@
-"""Studies of many runs: comparison, search, diagnosis, reports and the explorer."""
+"""Studies of many runs: comparison, search, reports and the explorer."""
 
 from typing import TYPE_CHECKING
 
@@ -31,12 +31,6 @@ if TYPE_CHECKING:
     from .results.notes import note_on_residual as note_on_residual
     from .results.result import METRIC_NAMES as METRIC_NAMES
     from .run import run_comparisons as run_comparisons
-    from .screening import SCREENED as SCREENED
-    from .screening import SCREENING_EPOCHS as SCREENING_EPOCHS
-    from .screening import SCREENING_RUNS as SCREENING_RUNS
-    from .screening import Diagnosis as Diagnosis
-    from .screening import diagnose_graph as diagnose_graph
-    from .screening import diagnosis_json as diagnosis_json
     from .storage.export import export_stores as export_stores
     from .storage.store import Store as Store
     from .sweeps.state import Progress as Progress

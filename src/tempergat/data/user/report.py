@@ -11,6 +11,7 @@ from pathlib import Path
 from tempergat.base import UserError, listed
 from tempergat.data.dataset import Dataset
 from tempergat.data.description import describe_reading
+from tempergat.data.feature_signal import feature_signal
 from tempergat.data.tables.typed_folder import is_typed_folder
 from tempergat.data.user.findings import SHOWN_FEATURES, Finding, findings_on
 from tempergat.data.user.normalise import with_splits
@@ -108,6 +109,8 @@ def _report(
             dataset = replace(graph, unsplit=unsplit).choose()
             if reading.labelled and refuse is not None:
                 refuse(dataset)
+            if reading.labelled and not read.mapped_hashes:
+                findings += _measured(dataset, scale)
             return [], findings + _how_read(dataset, scale)
     except UserError as error:
         reading.errors.append(error)
@@ -120,6 +123,32 @@ def _report(
     if isinstance(unlabelled, OwnLabels):
         return [unlabelled, *reading.errors], []
     return reading.errors, findings
+
+
+def _measured(dataset: Dataset, scale: bool) -> list[Finding]:
+    """Degrees, and how far apart the classes lie in the features."""
+    if dataset.is_heterogeneous or "x" not in dataset.data:
+        return []
+    degree = dataset.data.num_edges / max(int(dataset.data.num_nodes), 1)
+    signal = feature_signal(dataset, scale)
+    of = f"variance between classes over within, {signal.nodes:,} training nodes"
+    values = {
+        "mean degree": (degree, "edges into a node, as the graph is read"),
+        "signal to noise of features": (signal.own.signal_to_noise, of),
+        "signal to noise of means over neighbours": (
+            signal.neighbours.signal_to_noise,
+            of,
+        ),
+        "share of features that differ by class": (
+            signal.own.reliable_share,
+            "F-tests, at most 5 % false discoveries",
+        ),
+        "share of the signal in their best tenth": (signal.own.top_tenth_share, ""),
+    }
+    return [
+        Finding(name, None if value is None else round(value, 4), action)
+        for name, (value, action) in values.items()
+    ]
 
 
 def _how_read(dataset: Dataset, scale: bool) -> list[Finding]:

@@ -93,24 +93,6 @@ class Recipe(FrozenSettings):
                     )
         return self
 
-    def require_usual(self, name: str, command: str) -> None:
-        """Refuses a recipe for commands that train full-batch and report accuracy.
-
-        Raises:
-            UserError: The recipe says another metric than its dataset's usual one, or
-                training: sampled.
-        """
-        if self.metric not in (None, "accuracy", unnamed_metric(self.dataset)):
-            raise UserError(
-                f"recipe {name} says metric: {self.metric}, but {command} reports "
-                "accuracy; leave metric out of the recipe"
-            )
-        if self.training != "full":
-            raise UserError(
-                f"recipe {name} says training: {self.training}, but {command} trains "
-                "full-batch; give a recipe with training: full, like default"
-            )
-
     def made_for_another(self, graph: object) -> str | None:
         """The dataset that the recipe was made for, where the graph is not that one.
 

@@ -1,7 +1,6 @@
-"""Measurements of a graph before training: feature signal, homophily, density.
+"""How far apart the classes of a graph lie in its features, before any training.
 
-Features are measured with the labels of training nodes only, edges with those of
-training and validation nodes. Test nodes are not used.
+Labels of training nodes are used, and no others.
 """
 
 from dataclasses import dataclass
@@ -13,11 +12,13 @@ from numpy.typing import NDArray
 from scipy import stats as scipy_stats
 from torch import Tensor
 
-from tempergat.data import Dataset, density, homophily, to_dense
-from tempergat.training import RunConfig, row_transform
+from tempergat.data.dataset import Dataset
+from tempergat.data.features import to_dense, to_scipy
 
 FALSE_DISCOVERIES = 0.05
 _ROUNDING = 1e-12
+# Most values of features that are measured; beyond, nodes are drawn at random.
+_MOST_VALUES = 20_000_000
 
 Array = NDArray[np.float64]
 
@@ -43,67 +44,41 @@ class Separability:
 
 
 @dataclass(frozen=True)
-class Measurements:
-    """A graph in numbers.
+class FeatureSignal:
+    """What the features of a graph say about its classes.
 
     Attributes:
-        nodes: Number of nodes.
-        edges: Number of directed edges.
-        train_nodes: Labelled training nodes.
-        features: Features per node.
-        density: Share of feature entries that are not zero.
+        nodes: How many labelled training nodes were measured.
         own: Separability of the nodes' own features.
         neighbours: Separability of the means over each node and its neighbours.
-        edge_homophily: Share of edges inside a class; None without labelled edges.
-        adjusted_homophily: The same corrected for chance: 0 is chance, 1 means that
-            all edges are inside a class.
-        labelled_edges: Edges between training or validation nodes.
-        mean_degree: Incoming edges per node.
     """
 
     nodes: int
-    edges: int
-    train_nodes: int
-    features: int
-    density: float
     own: Separability
     neighbours: Separability
-    edge_homophily: float | None
-    adjusted_homophily: float | None
-    labelled_edges: int
-    mean_degree: float
 
 
-def measure(dataset: Dataset, config: RunConfig | None = None) -> Measurements:
-    """Measure a homogeneous graph.
+def feature_signal(dataset: Dataset, scale: bool = True) -> FeatureSignal:
+    """Measures the features of a graph without node types.
 
     Args:
         dataset: The graph.
-        config: Settings that scale or normalise its features first; None for features
-            as given.
+        scale: Whether columns of tables are scaled, as for training.
     """
     data, x = dataset.data, dataset.data.x
-    if config is not None:
-        transform = row_transform(config, dataset.scaling, x.device)
-        x = x if transform is None else transform(x)
-    labels = data.y.numpy()
     chosen = np.flatnonzero((data.train_mask & (data.y >= 0)).numpy())
-    visible = (data.train_mask | data.val_mask).numpy()
-    edges = data.edge_index.numpy()
-    between_visible = edges[:, visible[edges[0]] & visible[edges[1]]]
-    measured = homophily(between_visible, np.where(visible, labels, -1))
-    return Measurements(
-        nodes=int(data.num_nodes),
-        edges=int(edges.shape[1]),
-        train_nodes=len(chosen),
-        features=int(x.shape[1]),
-        density=density(x),
-        own=separability(_rows(x, chosen), labels[chosen]),
-        neighbours=separability(_neighbour_means(x, edges, chosen), labels[chosen]),
-        edge_homophily=measured.edge,
-        adjusted_homophily=measured.adjusted,
-        labelled_edges=int(between_visible.shape[1]),
-        mean_degree=edges.shape[1] / max(int(data.num_nodes), 1),
+    most = max(_MOST_VALUES // max(x.shape[1], 1), 1)
+    if len(chosen) > most:
+        chosen = np.random.default_rng(0).permutation(chosen)[:most]
+    scaling = dataset.scaling.get(".x") if scale else None
+    if scaling is not None:
+        x = scaling.on(x.device)(x)
+    labels = data.y.numpy()[chosen]
+    means = _neighbour_means(x, data.edge_index.numpy(), chosen)
+    return FeatureSignal(
+        len(chosen),
+        separability(_rows(x, chosen), labels),
+        separability(means, labels),
     )
 
 
@@ -156,7 +131,7 @@ def _top_tenth(signal: Array) -> float:
 
 def _rows(x: Tensor, chosen: NDArray[np.int64]) -> Array:
     if x.layout == torch.sparse_csr:
-        return np.asarray(_csr(x)[chosen].todense(), dtype=np.float64)
+        return np.asarray(to_scipy(x)[chosen].todense(), dtype=np.float64)
     return np.asarray(x[torch.from_numpy(chosen)].numpy(), dtype=np.float64)
 
 
@@ -164,18 +139,13 @@ def _neighbour_means(
     x: Tensor, edges: NDArray[np.int64], chosen: NDArray[np.int64]
 ) -> Array:
     """Means over each chosen node and the sources of its incoming edges."""
-    nodes = x.shape[0]
-    source = np.concatenate([edges[0], np.arange(nodes)])
-    target = np.concatenate([edges[1], np.arange(nodes)])
-    ones = np.ones(len(source))
-    incoming = scipy.sparse.csr_array((ones, (target, source)), shape=(nodes, nodes))
-    rows = incoming[chosen]
+    place = np.full(x.shape[0], -1)
+    place[chosen] = np.arange(len(chosen))
+    source, target = edges[:, place[edges[1]] >= 0]
+    ends = (np.append(place[target], place[chosen]), np.append(source, chosen))
+    shape = (len(chosen), x.shape[0])
+    rows = scipy.sparse.csr_array((np.ones(len(ends[0])), ends), shape=shape)
     weights = scipy.sparse.diags_array(1 / rows.sum(axis=1)) @ rows
     if x.layout == torch.sparse_csr:
-        return np.asarray((weights @ _csr(x)).todense(), dtype=np.float64)
+        return np.asarray((weights @ to_scipy(x)).todense(), dtype=np.float64)
     return np.asarray(weights @ to_dense(x).numpy(), dtype=np.float64)
-
-
-def _csr(x: Tensor) -> scipy.sparse.csr_array:
-    parts = (x.values().numpy(), x.col_indices().numpy(), x.crow_indices().numpy())
-    return scipy.sparse.csr_array(parts, shape=(x.shape[0], x.shape[1]))
