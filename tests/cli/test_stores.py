@@ -46,7 +46,7 @@ def test_the_report_of_three_machines_has_the_table_of_one(
     for method, folder in (("gat", "A"), ("temp_gated", "B")):
         assert compare("--methods", method, "--runs", 3, "--out", folder).status == 0
     ended = command("report", "A", "B", "tempergat-out")
-    assert ended.out == "report   A/report.html\n", ended.err
+    assert ended.out.startswith("report   A/report.html\n"), ended.err
     tables = [
         Path(file).read_text().split("<table")[1].split("</table>")[0]
         for file in ("A/report.html", compared / "graph.html")

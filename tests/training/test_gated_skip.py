@@ -3,7 +3,7 @@
 import pytest
 
 from tempergat.base import UserError
-from tempergat.comparison import note_on_residual
+from tempergat.comparison.results.notes import note_on_residual
 from tempergat.training import config_hash
 from tests.support.run_settings import config
 

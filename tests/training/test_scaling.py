@@ -221,7 +221,7 @@ def test_a_checkpoint_whose_scaling_does_not_fit_is_refused(
 
 
 @pytest.mark.filterwarnings("ignore:.*edge column since is not used")
-def test_comparisons_and_the_classifier_scale_and_mention_runs_without(
+def test_comparisons_scale_and_mention_runs_without(
     companies: Path, tmp_path: Path
 ) -> None:
     arguments: dict[str, Any] = {

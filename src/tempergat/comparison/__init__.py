@@ -22,17 +22,14 @@ if TYPE_CHECKING:
     from .report.formats import Table as Table
     from .report.formats import aligned as aligned
     from .report.formats import mean_and_std as mean_and_std
-    from .report.formats import p_value as p_value
     from .report.formats import signed as signed
     from .report.tables import interval_text as interval_text
     from .results.comparison import Comparison as Comparison
     from .results.comparisons import Comparisons as Comparisons
     from .results.from_store import stored_comparisons as stored_comparisons
-    from .results.notes import note_on_residual as note_on_residual
     from .results.result import METRIC_NAMES as METRIC_NAMES
     from .run import run_comparisons as run_comparisons
     from .storage.export import export_stores as export_stores
-    from .storage.store import Store as Store
     from .sweeps.state import Progress as Progress
 else:
     __all__, __getattr__, __dir__ = lazy_names(__name__)

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from .catalog.needs import reading_bytes as reading_bytes
     from .catalog.needs import step_bytes as step_bytes
     from .dataset import MASKS as MASKS
-    from .dataset import UNLABELLED as UNLABELLED
     from .dataset import Dataset as Dataset
     from .dataset import node_counts as node_counts
     from .dataset import tensors as tensors

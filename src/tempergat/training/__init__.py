@@ -67,7 +67,6 @@ if TYPE_CHECKING:
     from .single.progress import WandbTracker as WandbTracker
     from .single.training import train as train
     from .tasks import refuse_other_training as refuse_other_training
-    from .tasks import refuse_typed as refuse_typed
     from .tasks import refuse_untrainable as refuse_untrainable
 else:
     __all__, __getattr__, __dir__ = lazy_names(__name__)

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
+import tempergat
 from tempergat.base import UserError
 from tempergat.comparison.results.from_store import stored_comparisons
 from tempergat.comparison.storage.several import read_stores
 from tempergat.comparison.storage.store import Store
 from tempergat.training import LayerRecord, Run
 from tests.support.made_up_runs import failed_run, run, study
+from tests.support.run_settings import small_graph
 
 
 def filled(path: Path, runs: list[Run], planned: int = 0) -> Path:
@@ -39,6 +41,26 @@ def test_methods_of_several_machines_stand_in_one_table(tmp_path: Path) -> None:
     ]
     (found,) = stored_comparisons(machines)
     assert found.table == whole.table
+    assert found.verdict == whole.verdict
+
+
+def test_machines_that_choose_between_recipes_give_the_table_of_one(
+    tmp_path: Path,
+) -> None:
+    def compared(methods: list[str], name: str) -> Path:
+        options = {"settings": {"epochs": 3, "hidden": 8, "heads": 1}}
+        where = {"out": tmp_path / name, "device": "cpu", "progress": False}
+        tempergat.compare(small_graph(), methods, 2, **options, **where)
+        return tmp_path / name
+
+    methods = ["gcn", "gat", "mlp", "gated"]
+    (whole,) = stored_comparisons(compared(methods, "whole"))
+    parts = [compared(methods[:1], "A"), compared(methods[1:], "B")]
+    (found,) = stored_comparisons(parts)
+    same = ("method", "mean", "std", "runs")
+    tables = [[[row[k] for k in same] for row in of.table] for of in (whole, found)]
+    assert tables[0] == tables[1]
+    assert found.chosen == whole.chosen
     assert found.verdict == whole.verdict
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tempergat.base import UserError
-from tempergat.comparison.storage.rows import Group, RunKey, encode
+from tempergat.comparison.storage.rows import Group, RunKey
 from tempergat.comparison.storage.store import STORE_NAME, Store, store_file
 from tempergat.training import Run
 
@@ -61,18 +61,16 @@ def _existing(path: Path) -> Path:
     return file
 
 
-def _result(run: Run) -> tuple[object, ...]:
-    """A run as it is stored, without what two trainings of it may differ in."""
-    return encode(
-        replace(
-            run,
-            time_s=0.0,
-            memory_bytes=None,
-            versions={},
-            group_id=None,
-            dataset="",
-            split=0,
-        )
+def _result(run: Run) -> Run:
+    """A run without what may differ between two trainings of it."""
+    return replace(
+        run,
+        time_s=0.0,
+        memory_bytes=None,
+        versions={},
+        group_id=None,
+        dataset="",
+        split=0,
     )
 
 
