@@ -22,10 +22,10 @@ def test_a_tuned_table_names_its_settings_and_continues(
         first.err
     )
     assert "search: 2 of 2 settings of each method tried" in first.err
-    assert "best of 2 settings" in " ".join(first.out.split())
     assert "graph_tuned_trials.csv\n" in first.out
     found = Path("tempergat-out", "graph_tuned_recipe.yaml")
-    assert f"tuned    {found}; for --recipe\n" in first.out
+    by_validation = "each method has the best of 2 settings by validation score"
+    assert f"tuned    {by_validation}; for --recipe: {found}\n" in first.out
     with_it = command(
         "compare", graph, "--recipe", found, "--methods", "gat", "--runs", 2,
         "--device", "cpu", "--out", "with-it", "--json",
@@ -35,7 +35,7 @@ def test_a_tuned_table_names_its_settings_and_continues(
     again = command(*words, "--json")
     assert "2 of 2 runs are there already" in again.err
     assert json.loads(again.out)["tuned"]["trials"] == 2
-    shown = command("compare", "--table", "tempergat-out")
+    shown = command("compare", "--table", "tempergat-out", "--verbose")
     assert shown.out.count("gat: learning_rate") == 1
 
 

@@ -154,7 +154,8 @@ def test_the_recipe_that_was_found_trains_with_the_settings_found(
     for split, file in enumerate(files):
         hashes = [run.config_hash for run in found.runs if run.split == split]
         for same in (file, found.tuned_recipes[split]):
-            plan = make_plan(path, methods, recipe=same)
+            made = [make_plan(path, methods, recipe=same)]
+            (plan,) = read_graphs(made, several=False)
             configs = [config.model_dump(mode="json") for config in plan.configs]
             assert [config_hash(config) for config in configs] == hashes
     trained = tempergat.compare(

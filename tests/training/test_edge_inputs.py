@@ -229,6 +229,7 @@ def test_compare_gives_a_column_of_weights_to_all_methods_that_can_use_it(
     (tmp_path / "nodes.csv").write_text("id,size,label\n" + nodes)
     (tmp_path / "edges.csv").write_text("source,target,w\n" + edges)
     options: dict[str, Any] = {
+        "recipe": "default",
         "runs": 2,
         "device": "cpu",
         "progress": False,

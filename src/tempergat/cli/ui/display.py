@@ -243,7 +243,11 @@ def _print_files(comparison: Comparison) -> None:
     given = ", ".join(f"{k}={v}" for k, v in comparison.settings.items())
     echo(f"recipe   {comparison.recipe}{f' with {given}' if given else ''}")
     if recipes:
-        echo(f"tuned    {', '.join(map(str, recipes))}; for --recipe")
+        tried = len(comparison.tuned[0].trials)
+        echo(
+            f"tuned    each method has the best of {tried} settings by validation "
+            f"score; for --recipe: {', '.join(map(str, recipes))}"
+        )
 
 
 def print_result(
