@@ -11,8 +11,8 @@ from torch import Tensor
 import tempergat
 from tempergat.base import UserError
 from tempergat.comparison.results.from_store import stored_comparisons
-from tempergat.data import csbm, gaussian
-from tempergat.training import Preparation
+from tempergat.data import csbm, gaussian, missing
+from tempergat.training import Condition, Preparation, config_hash, parse_noise
 from tests.support.tiny_graph import write_recipe
 from tests.support.typed_graph import typed_graph
 
@@ -84,6 +84,38 @@ def test_a_comparison_under_noise_says_so_everywhere_and_mixes_with_no_other(
     assert [c.condition for c in stored_comparisons(out)] == [None, noisy.condition]
 
 
+def test_both_noises_are_gaussian_noise_and_then_lost_values(tmp_path: Path) -> None:
+    SEEN.clear()
+    both = compare(tmp_path, Watching, noise=["missing:0.3,tau=2", "gaussian:0.5"])
+    clean = csbm(n=60, a=10.0, b=4.0, d=8, mu=2.0).data.x
+    unit = float(clean.double().square().mean().sqrt())
+    for seed in (0, 1):
+        expected, _ = missing(gaussian(clean, 0.5 * unit, seed), 0.3, 2 * unit, seed)
+        assert any(torch.equal(x, expected) for x in SEEN)
+    words = "0.5 times their RMS; then 0.3 of the feature values lost, noise of 2 times"
+    assert words in repr(both)
+    condition = {"noise": "both", "level": 0.3, "tau": 2.0, "sigma": 0.5}
+    assert both.condition.facts == condition
+    # Another order is the same noise.
+    swapped = parse_noise(["gaussian:0.5", "missing:0.3,tau=2"])
+    assert swapped.condition == both.condition
+
+
+@pytest.mark.parametrize(
+    ("condition", "stored"),
+    [
+        (None, "d40ef99b5910d2be"),
+        (Condition("gaussian", 1), "6a972b01b7642e3d"),
+        (Condition("missing", 0.3, 1), "a3c46ca78ad9ca0a"),
+        (Condition(change="mine"), "7e189ae3f292d11c"),
+    ],
+)
+def test_runs_keep_the_hash_they_were_stored_under(
+    condition: Condition | None, stored: str
+) -> None:
+    assert config_hash({"method": "gat"}, condition) == stored
+
+
 def test_a_preparation_is_stored_under_a_name_that_follows_its_code() -> None:
     def twice(factor: float) -> Preparation:
         return Preparation(features=lambda x, seed: factor * x)
@@ -91,10 +123,27 @@ def test_a_preparation_is_stored_under_a_name_that_follows_its_code() -> None:
     assert twice(2.0).condition == twice(2.0).condition != twice(3.0).condition
 
 
-@pytest.mark.parametrize("noise", ["pink:1", "gaussian", "gaussian:0", "missing:1.5"])
+@pytest.mark.parametrize(
+    "noise",
+    [
+        *("pink:1", "gaussian", "gaussian:0", "missing:1.5"),
+        *("missing:0.3,tau=-1", "missing:0.3,tau=", "tau=1"),
+    ],
+)
 def test_noise_of_another_kind_or_level_is_refused(tmp_path: Path, noise: str) -> None:
     with pytest.raises(UserError, match=f"the noise is '{noise}'; give gaussian:LEVEL"):
         compare(tmp_path, noise=noise)
+
+
+def test_tau_without_lost_values_and_a_kind_given_twice_are_refused(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(UserError, match=r"'gaussian:1,tau=1', and tau is .* missing:"):
+        compare(tmp_path, noise="gaussian:1,tau=1")
+    with pytest.raises(UserError, match="missing noise is given twice; give each"):
+        compare(tmp_path, noise=["missing:0.1", "gaussian:1", "missing:0.3,tau=1"])
+    with pytest.raises(UserError, match="no noise is given; give gaussian:LEVEL"):
+        compare(tmp_path, noise=[])
 
 
 def test_what_cannot_be_prepared_is_refused_before_training(tmp_path: Path) -> None:

@@ -110,10 +110,12 @@ _Tune = Annotated[
     ),
 ]
 _Noise = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         help="Noise on the features of every run: gaussian:0.5 adds Gaussian noise "
-        "of half their root mean square, missing:0.3 sets 30 % of the values to 0.",
+        "of half their root mean square, missing:0.3 sets 30 % of the values to 0, "
+        "missing:0.3,tau=1 to noise of one root mean square. Once more for both kinds, "
+        "Gaussian noise first.",
         metavar="KIND:LEVEL",
         show_default=False,
     ),

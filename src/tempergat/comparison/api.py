@@ -1,7 +1,7 @@
 """`tempergat.compare`: train every method over many seeds, then compare."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack, overload
@@ -40,7 +40,7 @@ class _Options(TypedDict, total=False):
     settings: Mapping[str, Any] | None
     ray: str | None
     tune: int | None
-    noise: str | None
+    noise: str | Sequence[str] | None
     prepare: Preparation | None
 
 
@@ -81,7 +81,7 @@ def compare(
     settings: Mapping[str, Any] | None = None,
     ray: str | None = None,
     tune: int | None = None,
-    noise: str | None = None,
+    noise: str | Sequence[str] | None = None,
     prepare: Preparation | None = None,
 ) -> Comparison | Comparisons:
     """Which method wins on a graph, and is it real?
@@ -141,8 +141,10 @@ def compare(
             recipes, by split, in `tuned_recipes` of the result and as files in `out`.
             Needs `pip install 'tempergat[tune]'`.
         noise: Noise on the features of every run: `gaussian:0.5` adds Gaussian noise
-            of half their root mean square, `missing:0.3` sets 30 % of the values to 0.
-            Every seed has its own noise, the same for all methods.
+            of half their root mean square, `missing:0.3` sets 30 % of the values to 0,
+            `missing:0.3,tau=1` to Gaussian noise of one root mean square. A list of one
+            of each kind gives both, Gaussian noise first. Every seed has its own noise,
+            the same for all methods.
         prepare: What else is done to features or model before every run.
 
     Returns:

@@ -128,7 +128,7 @@ def make_plan(
     baseline: str | None = None,
     overrides: Overrides | None = None,
     tune: int | None = None,
-    noise: str | None = None,
+    noise: str | Sequence[str] | None = None,
     prepare: Preparation | None = None,
 ) -> Plan:
     """Check and complete what the user asked for, before any work is done.

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .record import NUMERICS as NUMERICS
     from .record import Condition as Condition
     from .record import LayerRecord as LayerRecord
+    from .record import NoiseKind as NoiseKind
     from .record import Run as Run
     from .record import Scores as Scores
     from .record import SparseCounts as SparseCounts

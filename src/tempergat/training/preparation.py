@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -107,37 +107,64 @@ class Preparation:
 
 
 def noise_on_features(condition: Condition) -> Preparation:
-    """Noise on the features; under one kind of noise, levels share a seed's draws."""
+    """Noise on the features; under one kind of noise, levels share a seed's draws.
+
+    Of both kinds, Gaussian noise comes first, and is lost where a value is. Each kind
+    has the draws that it has alone, in units of the RMS of the features without noise.
+    """
 
     def features(x: Tensor, seed: int) -> Tensor:
         unit = float(x.double().square().mean().sqrt())
-        if condition.noise == "gaussian":
-            return gaussian(x, condition.level * unit, seed)
-        if condition.noise == "missing":
-            tau = (condition.tau or 0.0) * unit
-            return missing(x, condition.level, tau, seed)[0]
+        if condition.gaussian_sigma:
+            x = gaussian(x, condition.gaussian_sigma * unit, seed)
+        if condition.noise in ("missing", "both"):
+            x, _ = missing(x, condition.level, (condition.tau or 0.0) * unit, seed)
         return x
 
     return Preparation(condition, features)
 
 
-def parse_noise(text: str) -> Preparation:
-    """The noise of a text like `gaussian:0.5` or `missing:0.3`.
+def parse_noise(noise: str | Sequence[str]) -> Preparation:
+    """The noise of `gaussian:0.5`, of `missing:0.3,tau=1`, or of one of each.
 
     Raises:
-        UserError: There is no such kind of noise, or its level is out of range.
+        UserError: There is no such kind of noise, a level is out of range, or a kind is
+            given twice.
     """
-    kind, _, number = text.partition(":")
+    parts: dict[str, Condition] = {}
+    for text in [noise] if isinstance(noise, str) else noise:
+        part = _one_noise(text)
+        if part.noise in parts:
+            raise UserError(f"{part.noise} noise is given twice; give each kind once")
+        parts[part.noise] = part
+    if not parts:
+        raise UserError("no noise is given; give gaussian:LEVEL, missing:LEVEL or both")
+    condition, *_ = parts.values()
+    if len(parts) > 1:
+        sigma = parts["gaussian"].level
+        condition = replace(parts["missing"], noise="both", sigma=sigma)
+    return noise_on_features(condition)
+
+
+def _one_noise(text: str) -> Condition:
+    kind, _, numbers = text.partition(":")
+    number, has_tau, deviation = numbers.partition(",tau=")
+    if kind == "gaussian" and has_tau:
+        raise UserError(
+            f"the noise is {text[:40]!r}, and tau is the deviation of what stands in "
+            "place of lost values; give it with missing:LEVEL"
+        )
     try:
-        level = float(number)
+        level, tau = float(number), float(deviation) if has_tau else 0.0
     except ValueError:
-        level = math.nan
+        level = tau = math.nan
     if kind == "gaussian" and 0.0 < level < math.inf:
-        return noise_on_features(Condition("gaussian", level))
-    if kind == "missing" and 0.0 < level <= 1.0:
-        return noise_on_features(Condition("missing", level, 0.0))
+        return Condition("gaussian", level)
+    if kind == "missing" and 0.0 < level <= 1.0 and 0.0 <= tau < math.inf:
+        return Condition("missing", level, tau)
     raise UserError(
         f"the noise is {text[:40]!r}; give gaussian:LEVEL with its deviation over the "
         "root mean square of the features, above 0, or missing:LEVEL with the share of "
-        "values lost, above 0 and at most 1"
+        "values lost, above 0 and at most 1, and ,tau=TAU after it for noise in their "
+        "place, at least 0"
     )

@@ -21,7 +21,7 @@ _MOST_FULL_ROWS = 100
 # Far above what is trained; a damaged file may say more.
 _MOST_CLASSES = 10_000
 
-NoiseKind = Literal["none", "gaussian", "missing"]
+NoiseKind = Literal["none", "gaussian", "missing", "both"]
 MatmulPrecision = Literal["highest", "high"]
 Status = Literal["done", "failed"]
 
@@ -45,31 +45,43 @@ class Condition:
     sigma and tau are in units of the root mean square of the feature matrix.
 
     Attributes:
-        noise: `gaussian` noise on every coordinate, `missing` coordinates, or `none`.
-        level: sigma of Gaussian noise; rho, the share of missing coordinates.
-        tau: For missing coordinates alone: the standard deviation of the noise that
-            replaces them.
+        noise: `gaussian` noise on every coordinate, `missing` coordinates, `both` in
+            this order, or `none`.
+        level: sigma of Gaussian noise alone; else rho, the share of missing
+            coordinates.
+        tau: For missing coordinates: the standard deviation of the noise that replaces
+            them.
         change: The name of another change of the features or the model.
+        sigma: For both: that of Gaussian noise.
     """
 
     noise: NoiseKind = "none"
     level: float = 0.0
     tau: float | None = None
     change: str | None = None
+    sigma: float | None = None
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The attributes as plain JSON values; the change only where there is one."""
+        """The attributes as JSON values; change and sigma only where there is one."""
         facts = asdict(self)
         # Equal conditions have one text: 1 and 1.0 are two in JSON.
         facts["level"] = float(self.level)
         facts["tau"] = None if self.tau is None else float(self.tau)
-        return facts if self.change else {k: facts[k] for k in facts if k != "change"}
+        facts["sigma"] = None if self.sigma is None else float(self.sigma)
+        absent = {k for k in ("change", "sigma") if not facts[k]}
+        return {name: fact for name, fact in facts.items() if name not in absent}
+
+    @property
+    def gaussian_sigma(self) -> float:
+        """sigma of the Gaussian noise, alone or with missing coordinates; 0 if none."""
+        return self.level if self.noise == "gaussian" else self.sigma or 0.0
 
     @property
     def file_name(self) -> str:
         """A part of the names of files, which no other condition has."""
-        level = f"{self.noise}_{self.level:g}{f'_{self.tau:g}' if self.tau else ''}"
+        numbers = (self.level, self.tau, self.sigma)
+        level = "_".join([self.noise, *(f"{each:g}" for each in numbers if each)])
         return re.sub(r"[^\w.]+", "_", self.change or level)
 
     @property
@@ -77,12 +89,15 @@ class Condition:
         """The condition in words."""
         if self.change is not None:
             return f"the preparation {self.change}"
-        if self.noise == "gaussian":
-            return f"Gaussian noise on the features, {self.level:g} times their RMS"
-        if self.noise == "missing":
+        parts = []
+        if self.gaussian_sigma:
+            deviation = f"{self.gaussian_sigma:g} times their RMS"
+            parts.append(f"Gaussian noise on the features, {deviation}")
+        if self.noise in ("missing", "both"):
             instead = f"noise of {self.tau:g} times their RMS" if self.tau else "0"
-            return f"{self.level:.4g} of the feature values lost, {instead} in place"
-        return "no noise"
+            lost = f"{self.level:.4g} of the feature values lost"
+            parts.append(f"{lost}, {instead} in place")
+        return "; then ".join(parts) or "no noise"
 
 
 CLEAN = Condition()

@@ -21,6 +21,7 @@ from tempergat.training import (
     NUMERICS,
     Condition,
     LayerRecord,
+    NoiseKind,
     Run,
     Scores,
     SparseCounts,
@@ -247,10 +248,11 @@ class _Layers(_Exact):
 
 
 class _Condition(_Exact):
-    noise: Literal["none", "gaussian", "missing"] = "none"
+    noise: NoiseKind = "none"
     level: _Number = 0.0
     tau: _Number | None = None
     change: _Text | None = None
+    sigma: _Number | None = None
 
 
 class _Cells(_Exact):
