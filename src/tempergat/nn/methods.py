@@ -72,6 +72,8 @@ METHODS: dict[str, Method] = {
     "temp_gated_head": Method("gat", "head", "post", in_paper=False),
     "temp_gated_head_v2": Method("gatv2", "head", "post", in_paper=False),
     "transformer": Method("transformer", None, None, in_paper=False),
+    "gated_transformer": Method("transformer", None, "post", in_paper=False),
+    "temp_only_transformer": Method("transformer", "layer", None, in_paper=False),
     "temp_gated_transformer": Method("transformer", "layer", "post", in_paper=False),
     "mlp": Method("mlp", None, None, in_paper=False),
 }
