@@ -1,4 +1,4 @@
-"""Candidates for the default recipe, tried with the baselines."""
+"""Candidates for the default recipe with the baselines, and two with `mlp`."""
 
 from typing import Any
 
@@ -12,17 +12,20 @@ GRAPHS = tuple(graph["name"] for graph in read_plan("when")["real"]["graphs"])
 
 
 def stages(graph: str) -> Stages:
-    """Every cell with every baseline, on the splits of the graph in turn."""
+    """Every cell with every baseline, on the splits of the graph in turn; then mlp."""
     cells = [PLAN["present"], *PLAN["candidates"], *PLAN["only_measured"]]
     configs = [_config(cell, name) for name in PLAN["methods"] for cell in cells]
     seeds = range(PLAN["first_seed"], PLAN["first_seed"] + PLAN["seeds"])
     yield Stage(f"default/{graph}.csv", graph, configs, seeds, load_real)
+    recipes = [PLAN["present"], PLAN["candidates"][-1]]
+    configs = [_config(cell, PLAN["without_edges"]) for cell in recipes]
+    yield Stage("default/mlp.csv", graph, configs, seeds, load_real)
 
 
 def _config(cell: dict[str, Any], method: str) -> RunConfig:
     """The settings of a baseline in a cell, whose dropout is that of every kind."""
     changes = {name: value for name, value in cell.items() if name != "dropout"}
     changes["feature_dropout"] = cell["dropout"]
-    if method != "gcn":
+    if method not in ("gcn", "mlp"):
         changes["attention_dropout"] = cell["dropout"]
     return load_recipe(PLAN["base"]).config_for(method).with_changes(**changes)

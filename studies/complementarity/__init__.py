@@ -1,0 +1,1 @@
+"""Whether a gate and a temperature add to each other under both kinds of noise."""

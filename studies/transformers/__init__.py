@@ -1,0 +1,1 @@
+"""A temperature and a gate in graph transformers."""
