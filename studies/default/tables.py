@@ -1,49 +1,14 @@
 """The tables, the numbers and the picture of docs/default.md."""
 
-from functools import cache
-
-import pandas as pd
 from matplotlib.figure import Figure
 
+from studies.default import attention
+from studies.default.rule import METHODS, RECIPES, runs, scores_of
 from studies.default.study import GRAPHS
 from studies.pages import markdown_table, signed
-from studies.results import read_plan, read_runs
 from tempergat.base.figures import COLOURS, MARKERS, new_figure, style
 
 PAGE = "default"
-METHODS = read_plan("default")["methods"]
-RECIPES = ("plain", "default")
-
-
-@cache
-def runs() -> pd.DataFrame:
-    """All runs with one of the two recipes."""
-    found = pd.concat([read_runs(f"default/{graph}.csv") for graph in GRAPHS])
-    residual, norm = found["residual"].astype(bool), found["norm"].fillna("none")
-    found["recipe"] = "other"
-    found.loc[~residual & (norm == "none"), "recipe"] = "plain"
-    found.loc[residual & (norm == "batch"), "recipe"] = "default"
-    return found[found["recipe"] != "other"]
-
-
-@cache
-def scores_of() -> pd.DataFrame:
-    """Mean test scores by graph and method: with each recipe, and with the chosen one.
-
-    Per method and split, the recipe with the better mean validation score is chosen; on
-    a tie it is `plain`. No run failed.
-    """
-    keys = ["dataset", "method", "split"]
-    means = runs().groupby([*keys, "recipe"])[["val", "test"]].mean()
-    means = means.unstack("recipe").round(9)
-    test = means["test"].copy()
-    takes_default = means["val", "default"] > means["val", "plain"]
-    test["chosen"] = test["default"].where(takes_default, test["plain"])
-    test["share"] = 100.0 * takes_default
-    # Every split has as many runs as any other of its graph.
-    found = test.groupby(level=[0, 1]).mean()
-    found["behind"] = found[[*RECIPES]].max(axis=1) - found["chosen"]
-    return found
 
 
 def scores() -> str:
@@ -118,8 +83,10 @@ def gains_by_graph() -> Figure:
     return figure
 
 
-TABLES = {"scores": scores}
+TABLES = {"scores": scores, "attention": attention.contrasts_over_families}
 NUMBERS = {
+    "contrast": attention.points,
+    "within": attention.within_a_point,
     "mean": mean,
     "behind": behind,
     "cost": cost,

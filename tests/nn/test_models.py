@@ -30,6 +30,8 @@ def test_the_table_is_the_papers_and_marks_what_it_did_not_run():
         "temp_gated_head",
         "temp_gated_head_v2",
         "transformer",
+        "gated_transformer",
+        "temp_only_transformer",
         "temp_gated_transformer",
         "mlp",
     }

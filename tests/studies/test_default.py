@@ -2,8 +2,8 @@
 
 import pytest
 
+from studies.default.rule import METHODS, runs, scores_of
 from studies.default.study import GRAPHS
-from studies.default.tables import METHODS, runs, scores_of
 from studies.results import read_whole_runs
 from tempergat.comparison.chosen import choose
 

@@ -29,9 +29,11 @@ run(sys.argv[1], say=lambda line: print(line, flush=True), epochs=100_000)
 # Of the paper's datasets those that have runs; of many graphs, some.
 COMPLETE = {
     "calibration": ("cora", "citeseer", "pubmed"),
+    "complementarity": ("cora", "citeseer", "pubmed"),
     "default": ("cora", "acm"),
     "homogeneous": ("cora", "citeseer", "pubmed"),
     "noise": ("cora", "citeseer", "pubmed"),
+    "transformers": ("cora", "citeseer", "pubmed"),
     "when": ("cora", "acm"),
 }
 
