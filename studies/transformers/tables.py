@@ -27,7 +27,7 @@ def scores() -> pd.DataFrame:
 
 
 @cache
-def tested() -> dict[str, PairedComparison]:
+def compared() -> dict[str, PairedComparison]:
     """Each method against the plain one, over means of the datasets by seed."""
     means = scores().groupby("seed").mean()
     found = compare_pairs(means.to_dict(), dict.fromkeys(OTHERS, PLAIN))
@@ -48,7 +48,7 @@ def accuracy() -> str:
     for method in PLAN["methods"]:
         on_each = [summarise(scores().loc[dataset][method]) for dataset in GRAPHS]
         cells = [f"{found.mean:.2f} ± {found.std:.2f}" for found in on_each]
-        test = tested().get(method)
+        test = compared().get(method)
         gain = ["", "", ""]
         if test is not None:
             ends = f"[{signed(test.low, 2)}, {signed(test.high, 2)}]"
@@ -60,7 +60,7 @@ def accuracy() -> str:
 
 def gain(method: str) -> str:
     """`+0.08 points, -0.28 to +0.43`: a method's gain and its 95 % interval."""
-    test = tested()[method]
+    test = compared()[method]
     ends = f"{signed(test.low, 2)} to {signed(test.high, 2)}"
     return f"{signed(test.difference, 2)} points, {ends}"
 

@@ -4,7 +4,7 @@ import pytest
 from scipy import stats
 
 from studies.results import read_whole_runs
-from studies.transformers.tables import OTHERS, PLAIN, tested
+from studies.transformers.tables import OTHERS, PLAIN, compared
 
 
 @pytest.mark.parametrize("method", OTHERS)
@@ -17,4 +17,4 @@ def test_a_gain_is_tested_as_scipy_does(method: str) -> None:
             of[run.seed] = of.get(run.seed, 0.0) + score
     seeds = range(400, 410)
     pair = ([sums[name][seed] for seed in seeds] for name in (method, PLAIN))
-    assert tested()[method].t_p == pytest.approx(stats.ttest_rel(*pair).pvalue)
+    assert compared()[method].t_p == pytest.approx(stats.ttest_rel(*pair).pvalue)
