@@ -191,7 +191,7 @@ def _has_no_page(study: ModuleType | None, graph: str, changes: "Changes") -> bo
     """Whether tables of a graph are printed, because no page of a study holds them."""
     if not hasattr(study, "look"):
         return False
-    return bool(changes) or not hasattr(study, "stages") or graph not in study.GRAPHS
+    return bool(changes) or graph not in getattr(study, "ON_PAGE", study.GRAPHS)
 
 
 def _part(name: str, part: str) -> ModuleType | None:

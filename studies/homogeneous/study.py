@@ -61,7 +61,7 @@ def beside_the_paper(graph: str, runs: Sequence[Run], words: str = "") -> str:
     for method in dict.fromkeys(run.method for run in runs):
         mine = [run.selected_scores for run in runs if run.method == method]
         tests = [100.0 * scores.test for scores in mine if scores]
-        paper = read_paper()[graph].get(method)
+        paper = read_paper().get(graph, {}).get(method)
         theirs = "" if paper is None else mean_and_std(paper.mean, paper.std)
         ours = summarise(tests)
         shown = mean_and_std(ours.mean, ours.std)
