@@ -1,16 +1,21 @@
 """How similar neighbours are: homophily, and the H2Index of a heterogeneous graph.
 
-Edges with an unlabelled end are left out of every measure here.
+Edges with an unlabelled end are left out of every measure here, unless the H2Index is
+asked for as H2GB computes it.
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import scipy.sparse
 from torch import Tensor
 from torch_geometric.data import HeteroData
 
+from tempergat.base import UserError
 from tempergat.data.dataset import UNLABELLED
+
+Unlabelled = Literal["left out", "random"]
 
 # Most two-step paths that are followed (about 2 s); beyond, the H2Index is estimated.
 _MAX_PATHS = 20_000_000
@@ -78,40 +83,60 @@ def _adjust(edge: float, degrees: np.ndarray) -> float | None:
     return None if chance == 1 else (edge - chance) / (1 - chance)
 
 
-def h2_index(data: HeteroData, target: str) -> float | None:
+def h2_index(
+    data: HeteroData,
+    target: str,
+    unlabelled: Unlabelled = "left out",
+    seed: int = 0,
+) -> float | None:
     """The class-adjusted heterogeneous heterophily index of H2GB.
 
     Every pair of edge types that leads from the target type back to it makes a graph
     among target nodes: an edge wherever there is such a path. The index is one minus
     the mean of those graphs' adjusted homophily, so larger is more heterophilic.
-    H2GB gives unlabelled nodes a random class; here they are left out.
 
     Args:
         data: The graph.
         target: Node type that has the labels.
+        unlabelled: "left out", or "random" to give each node without a label a class
+            drawn at random, as H2GB's code does.
+        seed: What classes are drawn with, and where there are over twenty million
+            paths the nodes that are followed.
 
     Returns:
         The index, or None where no path has labelled ends. It is an estimate where
         there are over twenty million paths; `estimate_h2_index` has its error.
+
+    Raises:
+        UserError: `unlabelled` is neither of the two.
     """
-    estimate = estimate_h2_index(data, target)
+    estimate = estimate_h2_index(data, target, seed, unlabelled)
     return None if estimate is None else estimate[0]
 
 
 def estimate_h2_index(
-    data: HeteroData, target: str, seed: int = 0
+    data: HeteroData, target: str, seed: int = 0, unlabelled: Unlabelled = "left out"
 ) -> tuple[float, float] | None:
     """The H2Index and its standard error, which is 0 where every path is followed.
 
     Of a pair of edge types with more than twenty million paths, those are followed that
-    begin at nodes drawn at random.
+    begin at nodes drawn at random. The error is that of these draws, not of classes
+    drawn for nodes without a label.
 
     Args:
         data: The graph.
         target: Node type that has the labels.
-        seed: What the nodes are drawn with.
+        seed: What nodes and classes are drawn with.
+        unlabelled: As in `h2_index`.
     """
+    if unlabelled not in ("left out", "random"):
+        raise UserError(
+            f'unlabelled is {unlabelled!r}; give "left out" or "random" (a class drawn)'
+        )
     labels = data[target].y.numpy()
+    if unlabelled == "random" and labels.max() > UNLABELLED:
+        drawn = np.random.default_rng(seed).integers(labels.max() + 1, size=len(labels))
+        labels = np.where(labels == UNLABELLED, drawn, labels)
     values, variance = [], 0.0
     for first in data.edge_types:
         for second in data.edge_types:

@@ -150,6 +150,21 @@ def test_h2_index_of_a_graph_worked_out_by_hand() -> None:
     assert type(index) is float
 
 
+def test_h2_index_can_give_unlabelled_nodes_a_random_class_as_h2gb_does() -> None:
+    # Paper 3, without a label, shares an author with 0 and 1: twelve pairs. In class 0
+    # ten are alike and two end in class 1: chance is 104/144, the index 1 - 16/40. In
+    # class 1 six are alike and five end in class 1: chance is 74/144, and 1 + 2/70.
+    graph = papers_and_authors()
+    found = [h2_index(graph, "paper", "random", seed) for seed in range(40)]
+    in_class_0 = [value == pytest.approx(0.6) for value in found]
+    assert 10 < sum(in_class_0) < 30
+    rest = [value for value, is_0 in zip(found, in_class_0, strict=True) if not is_0]
+    assert rest == pytest.approx([72 / 70] * len(rest))
+    assert found == [h2_index(graph, "paper", "random", seed) for seed in range(40)]
+    with pytest.raises(UserError, match="unlabelled is 'drawn'"):
+        h2_index(graph, "paper", "drawn")  # type: ignore[arg-type]
+
+
 def test_h2_index_is_the_mean_over_metapaths_that_exist() -> None:
     data = papers_and_authors()
     data["paper", "cites", "paper"].edge_index = torch.tensor([[0], [2]])
