@@ -23,7 +23,7 @@ GRAPHS = (*ON_PAGE, *HETEROGENEOUS)
 
 def stages(graph: str) -> Stages:
     """Every method on a graph of the proxy, whose H2Index is a row of its own."""
-    yield proxy_stage(graph, "heterogeneous/proxy.csv")
+    yield proxy_stage(graph, "heterogeneous/runs.csv")
     path = result_path(INDICES)
     rows = read_csv(INDICES).to_dict("records") if path.exists() else []
     if graph not in {row["dataset"] for row in rows}:

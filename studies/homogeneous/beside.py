@@ -94,10 +94,12 @@ def cell_tests(dataset: str, table: str = TABLE) -> dict[str, tuple[stats.Welch,
     return dict(zip(found, zip(tests, agree, strict=True), strict=True))
 
 
-def pooled_gain(dataset: str, methods: Sequence[str], rule: str) -> stats.Summary:
+def pooled_gain(
+    dataset: str, methods: Sequence[str], rule: str, table: str = TABLE
+) -> stats.Summary:
     """The average gain of some variants, over seeds."""
     share = _weights(methods, of_gains=True)
-    return stats.summarise(_weighted(scores(dataset, rule), share))
+    return stats.summarise(_weighted(scores(dataset, rule, table), share))
 
 
 def joint_tests(
