@@ -82,7 +82,10 @@ def _draw_names(axes: Any, graphs: pd.Series, backbone: str) -> None:
 def _gains(graphs: pd.Series, backbone: str, arm: str) -> pd.DataFrame:
     """By graph, the mean gain, half of its interval, and whether runs failed."""
     pairs, failed = analysis.pairs(backbone, f"{arm}-plain"), analysis.failed_seeds()
-    found = [summarise(list(pairs[graph])) for graph in graphs.index]
+    found = [
+        summarise(list(pairs[g]), test_to_train=analysis.TEST_TO_TRAIN.get(g, 0.0))
+        for g in graphs.index
+    ]
     gains = pd.DataFrame({"mean": [one.mean for one in found]}, graphs.index)
     gains["half"] = [one.high for one in found] - gains["mean"]
     gains["has_failed"] = [(graph, backbone, arm) in failed for graph in graphs.index]

@@ -74,7 +74,7 @@ def side(kind: str) -> str:
     size, divided = len(graphs(kind)), len(families(kind, "gat", "residual-plain"))
     head = [f"{kind}: {size} graphs of {divided} families"]
     for backbone in BACKBONES:
-        head += [f"{backbone}: points (families)", "gain", "better, worse"]
+        head += [f"{backbone}: mean, median (families)", "gain", "better, worse"]
     rows = []
     for contrast, words in _COMPARED.items():
         row = [words]
@@ -83,7 +83,7 @@ def side(kind: str) -> str:
             found = families(*case)
             ends = f"{signed(found.min())} to {signed(found.max())}"
             gaining = f"{(found > 0.0).sum()} of {len(found)}"
-            row += [f"{gain(*case)} ({ends})", gaining, "-"]
+            row += [f"{gain(*case)}, {median(*case)} ({ends})", gaining, "-"]
             if contrast in analysis.CONTRASTS:
                 row[-1] = f"{count('better', *case)}, {count('worse', *case)} of {size}"
         rows.append(row)
@@ -161,6 +161,11 @@ def gain(kind: str, backbone: str, contrast: str, digits: str = "1") -> str:
     return signed(families(kind, backbone, contrast).mean(), int(digits))
 
 
+def median(kind: str, backbone: str, contrast: str) -> str:
+    """The median difference of two arms over families of graphs."""
+    return signed(families(kind, backbone, contrast).median())
+
+
 def both(number: Callable[..., object], kind: str, *arguments: str) -> str:
     """A number with each backbone: `+1.0 and +2.0`."""
     return " and ".join(str(number(kind, b, *arguments)) for b in BACKBONES)
@@ -194,10 +199,8 @@ def correlation(backbone: str) -> str:
 _TABLES = (use_this, side, failed_runs, real_graphs, conditions, arms)
 TABLES = {table.__name__: table for table in _TABLES}
 NUMBERS = {
-    "gain": gain,
     "gains": partial(both, gain),
-    "better": partial(both, partial(count, "better")),
-    "worse": partial(both, partial(count, "worse")),
+    "medians": partial(both, median),
     "p": lambda kind, b, contrast: p_value(across(kind, b)["p"][contrast]),
     "failed": failed,
     "failed_bounds": failed_bounds,
