@@ -1,12 +1,28 @@
 """Recipes hold what the paper states, and say what it leaves open."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from tempergat.training import config_hash, load_recipe
+
 RECIPES = Path(__file__).parents[3] / "src" / "tempergat" / "recipes"
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+HASHES = json.loads((FIXTURES / "recipe_hashes.json").read_text())
+
+
+@pytest.mark.parametrize("name", HASHES)
+def test_stored_runs_of_a_recipe_stay_valid(name: str) -> None:
+    recipe = load_recipe(name)
+    settings = {method: recipe.config_for(method) for method in HASHES[name]}
+    assert {
+        method: config_hash(config.model_dump(mode="json"))
+        for method, config in settings.items()
+    } == HASHES[name]
+
 
 # Table 2 and Table 4 of the paper: epochs, layers, heads, hidden, dropout, learning
 # rate; then the number of runs.
