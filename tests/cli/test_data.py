@@ -82,19 +82,6 @@ def find_files(name: str) -> list[RemoteFile]:
     return [*CATALOG[name].files, *CATALOG[name].swapped_files]
 
 
-def test_recipe_is_printed_beside_what_the_paper_states() -> None:
-    rows = json.loads(run("info", "ogbn-mag", "--recipe", "--json"))
-    said = {(row["methods"], row["setting"]): row for row in rows}
-    layers = said["attention", "num_layers"]
-    assert (layers["paper/ogbn-mag"], layers["the paper"]) == ("4", "as stated")
-    assert said["gcn", "act"]["the paper"] == "unstated: H2GB's configuration"
-    assert said["", "runs"]["paper/ogbn-mag"] == "10"
-    printed = run("info", "ogbn-mag", "--recipe")
-    assert printed.startswith("Expected scores")
-    assert "unstated" in printed
-    assert "note" in json.loads(run("info", "amazon_photo", "--recipe", "--json"))[0]
-
-
 def test_info_on_an_unknown_name_is_a_users_error() -> None:
     with pytest.raises(UserError, match="did you mean pokec"):
         run("info", "poke")

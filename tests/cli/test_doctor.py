@@ -1,4 +1,4 @@
-"""`tempergat doctor` and `tempergat methods` list what there is."""
+"""`tempergat doctor`, `methods` and `recipe` list what there is."""
 
 from importlib import metadata
 from pathlib import Path
@@ -9,6 +9,7 @@ import torch
 from tempergat.nn.methods import METHODS
 from tempergat.ops import Graph, explain
 from tempergat.ops.cpu import library as kernels
+from tempergat.training import recipe_names
 from tests.cli.conftest import Command
 
 
@@ -71,3 +72,20 @@ def test_json_holds_the_same_methods(command: Command) -> None:
         "gate": "post",
         "in_paper": True,
     }
+
+
+def test_a_recipe_is_printed_to_copy_with_what_the_paper_leaves_open(
+    command: Command, graph: Path
+) -> None:
+    assert command("recipe").out.split() == recipe_names()
+    printed = command("recipe", "ogbn-mag").out
+    assert printed.startswith("# Expected scores: not known")
+    assert "\n  num_layers: 4\n" in printed
+    assert "act: relu                     # unstated: H2GB's configuration" in printed
+    Path("mine.yaml").write_text(command("recipe", "plain").out)
+    options = ("--methods", "gat", "--runs", 1, "--epochs", 1)
+    ended = command("compare", graph, "--recipe", "mine.yaml", *options)
+    assert ended.status == 0
+    command.refuses("did you mean cora", "recipe", "corra")
+    Path("wrong.yaml").write_text("extends: plain\nattention: {epoch: 3}")
+    command.refuses("attention.epoch: no such setting", "recipe", "wrong.yaml")

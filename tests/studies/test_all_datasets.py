@@ -144,23 +144,16 @@ MADE: dict[str, Callable[[Server, str, Path], Dataset]] = {
 def shortened(name: str) -> Recipe:
     """A recipe of the paper with one epoch of narrow layers, for one seed."""
     recipe = load_recipe(name)
-    narrow = {"epochs": 1, "heads": 2, "out_heads": min(2, recipe.attention.out_heads)}
-    widths = ("channels_per_head", "hidden_channels")
-    width = next(name for name in widths if getattr(recipe.attention, name))
-    attention, gcn = {**narrow, width: 4}, {"epochs": 1, "hidden_channels": 8}
+    heads = min(2, recipe.attention["out_heads"])
+    changes = {"epochs": 1, "heads": 2, "out_heads": heads, "hidden_channels": 8}
     if recipe.training == "sampled":
-        for block in (attention, gcn):
-            block |= {"batch_size": 16, "eval_batch_size": 32}
-    if recipe.attention.shared_channels is not None:
-        for block in (attention, gcn):
-            block["shared_channels"] = 4
-    return recipe.model_copy(
-        update={
-            "runs": 1,
-            "attention": recipe.attention.model_copy(update=attention),
-            "gcn": recipe.gcn.model_copy(update=gcn),
-        }
-    )
+        changes |= {"batch_size": 16, "eval_batch_size": 32}
+    if "shared_channels" in recipe.attention:
+        changes["shared_channels"] = 4
+    attention = {**recipe.attention, **changes}
+    attention.pop("channels_per_head", None)
+    gcn = {**recipe.gcn, "hidden_channels": 8}
+    return recipe.model_copy(update={"runs": 1, "attention": attention, "gcn": gcn})
 
 
 @pytest.mark.usefixtures("no_mirror")

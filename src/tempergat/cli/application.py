@@ -39,6 +39,7 @@ _HEADINGS: dict[str, dict[str, ModuleType]] = {
         "explore": predict,
         "report": stores,
         "methods": doctor,
+        "recipe": doctor,
         "export": stores,
     },
     "Graphs": {"data": data},

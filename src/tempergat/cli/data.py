@@ -52,12 +52,6 @@ def show_info(
         ),
     ],
     root: _Root = None,
-    recipe: Annotated[
-        bool,
-        typer.Option(
-            "--recipe", help="Print its recipe instead, beside what the paper states."
-        ),
-    ] = False,
     as_json: Json = False,
 ) -> None:
     """Print everything known about a dataset, and what it needs."""
@@ -69,9 +63,6 @@ def show_info(
             f"`tempergat data check {name}`"
         )
     entry = find_entry(name)
-    if recipe:
-        _print_recipe(entry, as_json)
-        return
     facts = {**_facts(entry, data_root(root)), **_needs(entry)}
     if as_json:
         print_json(facts)
@@ -108,41 +99,6 @@ def _needs(entry: "Entry") -> dict[str, Any]:
             entry, config.hidden_channels, config.num_layers, batch, fanout
         ),
     }
-
-
-def _print_recipe(entry: "Entry", as_json: bool) -> None:
-    """Prints the settings of a recipe, and which of them the paper states.
-
-    What a recipe of the paper takes from elsewhere is marked `unstated` in its file.
-    """
-    from importlib import resources
-
-    from tempergat.training import recipe_for
-
-    name, _ = recipe_for(entry.name)
-    file = resources.files("tempergat") / "recipes" / f"{name}.yaml"
-    is_of_paper = name.startswith("paper/")
-    head, rows, block = [], [], ""
-    for line in file.read_text(encoding="utf-8").splitlines():
-        setting, _, rest = line.partition(":")
-        value, _, comment = rest.partition("#")
-        if line.startswith("#"):
-            head.append(line.removeprefix("# "))
-        elif setting and not value.strip():
-            block = setting
-        elif setting:
-            of = block if line.startswith(" ") else ""
-            said = comment.strip() or ("as stated" if is_of_paper else "")
-            rows.append([of, setting.strip(), value.strip(), said])
-    columns = ("methods", "setting", name, "the paper" if is_of_paper else "note")
-    if as_json:
-        print_json([dict(zip(columns, row, strict=True)) for row in rows])
-        return
-    from tempergat.cli.ui.tables import SafeConsole, layout
-
-    echo("\n".join(head))
-    console = SafeConsole()
-    console.print(layout(columns, rows, console.width))
 
 
 @with_option_groups
@@ -192,7 +148,6 @@ COMMANDS: dict[str, tuple[Callable[..., None], tuple[str, ...]]] = {
         show_info,
         (
             "tempergat data info cora",
-            "tempergat data info ogbn-mag --recipe",
             "tempergat data info ogbn-arxiv --json",
         ),
     ),

@@ -1,13 +1,16 @@
-"""What there is: `tempergat methods`, and `tempergat doctor` on this installation."""
+"""What there is: `tempergat methods`, `recipe`, and `doctor` on this installation."""
 
 import importlib.metadata
 import importlib.util
 import os
 import platform
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from tempergat.base import counted
-from tempergat.cli.options.shared import Json
+from tempergat.cli.options.shared import Json, complete_recipe
 from tempergat.cli.ui.output import echo, print_json
 
 if TYPE_CHECKING:
@@ -36,6 +39,7 @@ _BACKENDS = {
 
 EXAMPLES = {
     "methods": ("tempergat methods", "tempergat methods --json"),
+    "recipe": ("tempergat recipe cora", "tempergat recipe default"),
     "doctor": ("tempergat doctor", "tempergat doctor --json"),
 }
 
@@ -67,6 +71,28 @@ def methods(as_json: Json = False) -> None:
         ),
     )
     print_table(SafeConsole(), table)
+
+
+def recipe(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            help="A recipe or a YAML file; lists the recipes when left out.",
+            autocompletion=complete_recipe,
+        ),
+    ] = None,
+) -> None:
+    """Print a recipe in full as YAML, to copy."""
+    from tempergat.training import load_recipe, recipe_names, recipe_text
+
+    if name is None:
+        echo("\n".join(recipe_names()))
+        return
+    if Path(name).suffix:
+        # Refuses a file with settings that there are not.
+        load_recipe(name)
+    echo(recipe_text(name))
 
 
 def doctor(as_json: Json = False) -> None:

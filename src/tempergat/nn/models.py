@@ -42,7 +42,6 @@ class Backbone(NamedTuple):
         has_attention: Whether its layers compute attention weights. Only such layers
             have heads, attention dropout and edge features, and take a temperature
             and a gate.
-        recipe_block: The block of a recipe that holds its settings.
         uses_degrees: Whether its layers normalise by degrees: those of the whole graph,
             also in a part of it.
         num_projections: How many linear maps of the node features a layer computes.
@@ -50,19 +49,16 @@ class Backbone(NamedTuple):
 
     layer: type[nn.Module]
     has_attention: bool
-    recipe_block: Literal["attention", "gcn"]
     uses_degrees: bool = False
     num_projections: int = 1
 
 
 BACKBONES: dict[BackboneName, Backbone] = {
-    "gcn": Backbone(GCNLayer, False, "gcn", uses_degrees=True),
-    "gat": Backbone(TemperGATConv, True, "attention"),
-    "gatv2": Backbone(TemperGATv2Conv, True, "attention", num_projections=2),
-    "transformer": Backbone(
-        TemperTransformerConv, True, "attention", num_projections=4
-    ),
-    "mlp": Backbone(LinearLayer, False, "gcn"),
+    "gcn": Backbone(GCNLayer, False, uses_degrees=True),
+    "gat": Backbone(TemperGATConv, True),
+    "gatv2": Backbone(TemperGATv2Conv, True, num_projections=2),
+    "transformer": Backbone(TemperTransformerConv, True, num_projections=4),
+    "mlp": Backbone(LinearLayer, False),
 }
 
 

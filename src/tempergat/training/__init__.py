@@ -51,11 +51,12 @@ if TYPE_CHECKING:
     from .settings.overrides import METRICS as METRICS
     from .settings.overrides import Overrides as Overrides
     from .settings.overrides import make_overrides as make_overrides
+    from .settings.recipe_files import recipe_names as recipe_names
+    from .settings.recipe_files import recipe_text as recipe_text
     from .settings.recipes import Recipe as Recipe
     from .settings.recipes import load_recipe as load_recipe
     from .settings.recipes import metric_of_run as metric_of_run
     from .settings.recipes import recipe_for as recipe_for
-    from .settings.recipes import recipe_names as recipe_names
     from .settings.table import ARGUMENTS as ARGUMENTS
     from .settings.table import SETTINGS as SETTINGS
     from .single.checkpoint import CHECKPOINT_NAME as CHECKPOINT_NAME

@@ -7,12 +7,9 @@ captured as a CUDA graph.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
 
 import torch
 from torch import Tensor
-
-MetricName = Literal["accuracy", "micro_f1", "macro_f1", "roc_auc", "average_precision"]
 
 
 def accuracy(predicted: Tensor, labels: Tensor, num_classes: int = 0) -> Tensor:

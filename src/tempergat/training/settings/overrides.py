@@ -11,8 +11,8 @@ from pydantic import TypeAdapter
 
 from tempergat.base import UserError, suggest_one_of
 from tempergat.nn import BACKBONES, METHODS
-from tempergat.training.evaluate import MetricName
 from tempergat.training.settings.config import RunConfig
+from tempergat.training.settings.fields import MetricName
 from tempergat.training.settings.recipes import metric_of, unnamed_metric
 from tempergat.training.settings.table import ARGUMENTS, SETTINGS, fields_of
 

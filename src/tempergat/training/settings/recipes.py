@@ -6,68 +6,55 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import yaml
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
-import tempergat
-from tempergat.base import UserError, read_yaml, suggest_one_of, validated
+from tempergat.base import (
+    UserError,
+    first_validation_error,
+    suggest_one_of,
+    validated,
+)
 from tempergat.data import Dataset, Entry, find_entry
-from tempergat.nn import BACKBONES, METHODS, find_method
-from tempergat.training.evaluate import MetricName
-from tempergat.training.settings.config import (
-    Count,
-    FrozenSettings,
-    GateBias,
-    MethodSettings,
-    NotNegative,
-    Rate,
-    RunConfig,
-    Temperature,
+from tempergat.nn import METHODS, find_method
+from tempergat.training.settings.config import FrozenSettings, RunConfig, has_part
+from tempergat.training.settings.fields import SETTINGS, Count, MetricName
+from tempergat.training.settings.recipe_files import (
+    WIDTHS,
+    recipe_files,
+    recipe_names,
+    settings_in,
+    with_changes,
 )
 
-
-class AttentionBlock(MethodSettings):
-    """Settings of the attention methods.
-
-    The width is given by ``channels_per_head`` or by ``hidden_channels``, the total.
-    """
-
-    heads: Count
-    channels_per_head: Count | None = None
-    hidden_channels: Count | None = None
-    out_heads: Count
-    attention_dropout: Rate
-    decay_temperature: bool
-    decay_gate: bool
-    gate_penalty: NotNegative
-    init_temp: Temperature
-    gate_bias_init: GateBias
-
-    @model_validator(mode="after")
-    def _one_width(self) -> Self:
-        if (self.channels_per_head is None) == (self.hidden_channels is None):
-            raise ValueError("give either channels_per_head or hidden_channels")
-        return self
-
-
-class GcnBlock(MethodSettings):
-    """Settings of gcn and mlp."""
-
-    hidden_channels: Count
+# The blocks of a recipe, and a method that has the settings of each.
+_BLOCKS = {"attention": "gat", "gatv2": "gatv2", "gcn": "gcn"}
+_OF_RECIPE = ("training", "metric", "class_weights")
+# What a recipe leaves to a default came after the first recipes.
+_REQUIRED = tuple(
+    name
+    for name, field in RunConfig.model_fields.items()
+    if name in SETTINGS and name not in _OF_RECIPE
+    if not SETTINGS[name].is_later and field.default is not None
+)
+_GIVE_OR_EXTEND = "give it, or extend a recipe, like extends: default"
 
 
 class Recipe(FrozenSettings):
     """The settings of all methods on one dataset.
+
+    Settings of methods are fields of `RunConfig`; `channels_per_head` may stand for
+    `hidden_channels`.
 
     Attributes:
         dataset: Name of the dataset it was made for; None for a recipe for any graph.
         runs: How many seeds a full study has.
         metric: The metric of the scores; None for the dataset's. The usual metric of
             `dataset` (accuracy where there is none) is no setting of its own.
-        class_weights: How classes are weighed in the loss, as `RunConfig` says.
+        class_weights: How classes are weighed in the loss.
         training: Whether a step sees the whole graph or sampled neighbourhoods.
         attention: Settings of all attention methods.
         gatv2: Settings of the methods on gatv2, where they differ.
-        gcn: Settings of gcn and mlp.
+        gcn: Settings of gcn and mlp, where they differ.
         methods: By method, settings in place of those above.
     """
 
@@ -76,21 +63,39 @@ class Recipe(FrozenSettings):
     metric: MetricName | None = None
     class_weights: Literal["balanced"] | None = None
     training: Literal["full", "sampled"]
-    attention: AttentionBlock
-    gatv2: AttentionBlock | None = None
-    gcn: GcnBlock
+    attention: dict[str, Any]
+    gatv2: dict[str, Any] = Field(default_factory=dict)
+    gcn: dict[str, Any] = Field(default_factory=dict)
     methods: dict[str, dict[str, Any]] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _known_settings(self) -> Self:
-        for method, settings in self.methods.items():
-            known = self._block(method)
-            for name in settings:
-                if name not in known:
+    def _settings_are_known(self) -> Self:
+        blocks = {name: (of, getattr(self, name)) for name, of in _BLOCKS.items()}
+        blocks |= {f"methods.{of}": (of, block) for of, block in self.methods.items()}
+        for name, (method, block) in blocks.items():
+            known = _names_for(method)
+            if name in ("attention", "gatv2"):
+                known = [*known, *WIDTHS]
+            for setting in block:
+                if setting not in known:
                     raise ValueError(
-                        f"methods.{method}.{name}: no such setting; "
-                        f"{suggest_one_of(name, known)}"
+                        f"{name}.{setting}: no such setting; "
+                        f"{suggest_one_of(str(setting), known)}"
                     )
+            if all(width in block for width in WIDTHS):
+                raise ValueError(f"{name}: give either {' or '.join(WIDTHS)}")
+        for setting in _REQUIRED:
+            if setting not in self._block("gat"):
+                raise ValueError(f"attention.{setting} is missing; {_GIVE_OR_EXTEND}")
+        for name, (method, _) in blocks.items():
+            known_method = method if method in METHODS else "gat"
+            try:
+                RunConfig.model_validate(
+                    {**self._block(method), "method": known_method}
+                )
+            except ValidationError as error:
+                reason = first_validation_error(error, RunConfig)
+                raise ValueError(f"{name}.{reason}") from error
         return self
 
     def made_for_another(self, graph: object) -> str | None:
@@ -120,7 +125,7 @@ class Recipe(FrozenSettings):
         """
         if source_hash is None:
             find_method(method)
-        settings = self._block(method) | self.methods.get(method, {})
+        settings = with_changes(self._block(method), self.methods.get(method, {}))
         settings |= {"method": method, "training": self.training}
         settings |= {"source_hash": source_hash, "class_weights": self.class_weights}
         if self.metric not in (None, unnamed_metric(self.dataset)):
@@ -142,17 +147,33 @@ class Recipe(FrozenSettings):
 
     def _block(self, method: str) -> dict[str, Any]:
         """The settings that a method, or a user's own module, shares with others."""
-        block: AttentionBlock | GcnBlock = self.attention
-        if method in METHODS:
-            backbone = METHODS[method].backbone
-            block = getattr(self, BACKBONES[backbone].recipe_block)
-            if backbone == "gatv2" and self.gatv2 is not None:
-                block = self.gatv2
-        settings = block.model_dump()
-        per_head = settings.pop("channels_per_head", None)
+        block = self.attention
+        if method in METHODS and METHODS[method].backbone == "gatv2":
+            block = with_changes(block, self.gatv2)
+        block = dict(block)
+        per_head = block.pop("channels_per_head", None)
         if per_head is not None:
-            settings["hidden_channels"] = per_head * settings["heads"]
-        return settings
+            heads = block.get("heads")
+            # Anything else is refused where all settings are checked.
+            is_number = type(per_head) is type(heads) is int and heads > 0
+            block["hidden_channels"] = per_head * heads if is_number else per_head
+        if method in METHODS and not has_part(method, "attention"):
+            known = _names_for(method)
+            shared = {name: value for name, value in block.items() if name in known}
+            block = shared | self.gcn
+        return block
+
+
+def _names_for(method: str) -> list[str]:
+    """The names that a block of a recipe may have for a method."""
+    # A user's own module has the settings of attention, of which most have no effect.
+    has_attention = method not in METHODS or has_part(method, "attention")
+    return [
+        name
+        for name, setting in SETTINGS.items()
+        if name not in _OF_RECIPE
+        if has_attention or setting.part in ("training", "model")
+    ]
 
 
 def load_recipe(name_or_path: str | Path) -> Recipe:
@@ -163,31 +184,10 @@ def load_recipe(name_or_path: str | Path) -> Recipe:
             its folder (``paper/cora``), ``demo``, ``default``, ``plain``, or a path.
 
     Raises:
-        UserError: There is no such recipe, or it is not valid.
+        UserError: There is no such recipe, or it or one it extends is not valid.
     """
-    name = str(name_or_path)
-    shipped = _shipped()
-    file = shipped.get(name) or shipped.get(f"paper/{name}")
-    if file is None and Path(name).suffix in (".yaml", ".yml"):
-        file = Path(name)
-    if file is None:
-        names = [key.removeprefix("paper/") for key in shipped]
-        raise UserError(
-            f"no recipe {name!r}; give the path of a .yaml file, or "
-            f"{suggest_one_of(name, names)}"
-        )
-    values = read_yaml(file, f"recipe {name}")
-    if not isinstance(values, dict):
-        raise UserError(
-            f"recipe {name} holds {type(values).__name__}, not settings by name; start "
-            f"from a copy of the default recipe"
-        )
-    return validated(Recipe, values, f"recipe {name}")
-
-
-def recipe_names() -> list[str]:
-    """The names of the recipes that come with the package."""
-    return sorted(_shipped())
+    values = settings_in(recipe_files(str(name_or_path)))
+    return validated(Recipe, values, f"recipe {name_or_path}")
 
 
 def recipe_for(
@@ -246,9 +246,3 @@ def _entry_of(graph: object) -> Entry | None:
     except UserError:
         # A path, or an unknown name, which is reported when the graph is loaded.
         return None
-
-
-def _shipped() -> dict[str, Path]:
-    folder = Path(tempergat.__file__).parent / "recipes"
-    files = folder.rglob("*.yaml")
-    return {file.relative_to(folder).with_suffix("").as_posix(): file for file in files}

@@ -31,7 +31,8 @@ from tempergat.training.devices.choice import device_name
 from tempergat.training.graphs.inputs import edge_dim_of, in_channels_of, types_of
 from tempergat.training.record import SparseCounts
 from tempergat.training.results import versions
-from tempergat.training.settings.config import Count, RunConfig
+from tempergat.training.settings.config import RunConfig
+from tempergat.training.settings.fields import Count
 from tempergat.training.single.checkpoint import TRAIN_AGAIN
 
 _OPTIONS = TypeAdapter(ReadOptions)
