@@ -90,7 +90,7 @@ def test_features_and_weights_are_those_of_the_first_edges(method):
 
 
 @pytest.mark.parametrize("share_weights", [False, True])
-@pytest.mark.parametrize("gate", ["post", "first"])
+@pytest.mark.parametrize("gate", ["post", "first", "head"])
 def test_a_layer_that_builds_messages_takes_the_first_rows_as_targets(
     gate, share_weights
 ):

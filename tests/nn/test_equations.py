@@ -11,7 +11,7 @@ from tests.support.dense_layer import DenseLayer
 from tests.support.layers import LAYERS, METHOD_OF
 
 COMBINATIONS = list(
-    itertools.product(LAYERS, [None, "layer", "head"], [None, "post", "first"])
+    itertools.product(LAYERS, [None, "layer", "head"], [None, "post", "first", "head"])
 )
 
 
@@ -80,6 +80,7 @@ def test_remark_1_counts_the_new_parameters(backbone):
     assert count(temperature="head", gate=None) == plain + 3
     assert count(temperature=None, gate="post") == plain + gate
     assert count(temperature=None, gate="first") == plain + gate
+    assert count(temperature=None, gate="head") == plain + 3 * (width_in + 1)
     assert count(temperature="layer", gate="post") == plain + gate + 1
     assert count(temperature=2.0, gate=None) == plain
 
@@ -195,14 +196,26 @@ def test_a_new_gate_is_open(backbone):
         assert (layer.lin_gate.bias == 2.0).all()
 
 
-def test_a_pair_has_a_gate_per_side_in_first_and_those_of_the_targets_in_post():
+@pytest.mark.parametrize("backbone", LAYERS)
+@pytest.mark.parametrize("channels", [1, 4])
+def test_gate_values_of_heads_are_one_number_per_head(backbone, channels):
+    conv = LAYERS[backbone](5, channels, heads=3, gate="head", gate_bias_init=0.0)
+    assert conv.lin_gate.weight.shape == (3, 5)
+    x = torch.randn(6, 5)
+    expected = torch.sigmoid(x @ conv.lin_gate.weight.t())
+    assert torch.allclose(conv.gate_values(x), expected)
+    assert "gate='head'" in repr(conv)
+
+
+def test_a_pair_has_a_gate_per_side_in_first_and_those_of_the_targets_in_others():
     x = (torch.randn(6, 5), torch.randn(2, 3))
+    assert TemperGATConv((5, 3), 4, 2, gate="head").gate_values(x).shape == (2, 2)
     source, target = TemperGATConv((5, 3), 4, gate="first").gate_values(x)
     assert (source.shape, target.shape) == ((6, 4), (2, 4))
     assert TemperGATConv((5, 3), 4, gate="post").gate_values(x).shape == (2, 4)
 
 
-@pytest.mark.parametrize("gate", ["post", "first"])
+@pytest.mark.parametrize("gate", ["post", "first", "head"])
 @pytest.mark.parametrize("share_weights", [True, False])
 def test_no_parameter_of_a_bipartite_layer_is_unused(gate, share_weights):
     channels = (5, 5) if share_weights else (5, 3)

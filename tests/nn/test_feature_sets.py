@@ -20,6 +20,7 @@ EDGE_INDEX = torch.randint(
 )
 OPTIONS = {
     "gate first": {"gate": "first", "temperature": "head"},
+    "gate of heads": {"gate": "head", "temperature": "head"},
     "plain": {"gate": None, "temperature": None, "bias": False},
     "fixed temperature": {"temperature": 0.5, "concat": False},
     "residual": {"residual": True, "fill_value": 0.5},
@@ -95,7 +96,7 @@ def test_outputs_and_gradients_are_those_of_a_loop_over_the_sets(kind, option, o
     check(conv, numbers(*SETS, NODES, 5), EDGE_INDEX, {"edge_attr": numbers(EDGES, 3)})
 
 
-@pytest.mark.parametrize("gate", ["post", "first"])
+@pytest.mark.parametrize("gate", ["post", "first", "head"])
 @pytest.mark.parametrize("kind", LAYERS)
 def test_hooks_on_messages_see_all_sets(kind, gate):
     conv = LAYERS[kind](5, 4, heads=2, edge_dim=3, gate=gate).double()
@@ -106,7 +107,7 @@ def test_hooks_on_messages_see_all_sets(kind, gate):
     assert sizes[0] == 6 * sizes[1]
 
 
-@pytest.mark.parametrize("gate", ["post", "first", None])
+@pytest.mark.parametrize("gate", ["post", "first", "head", None])
 @pytest.mark.parametrize("kind", LAYERS)
 def test_sources_and_targets_may_differ(kind, gate):
     own = kind != "transformer"

@@ -23,9 +23,8 @@ EDGES = torch.randint(0, 7, (2, 25), generator=torch.Generator().manual_seed(1))
 
 
 def two_layers(gate="post"):
-    return torch.nn.ModuleList(
-        [TemperGATConv(5, 5, gate=gate), TemperGATv2Conv(5, 5, gate=gate)]
-    )
+    first = TemperGATConv(5, 5, heads=2, concat=False, gate=gate)
+    return torch.nn.ModuleList([first, TemperGATv2Conv(5, 5, gate=gate)])
 
 
 def run(layers, x=X):
@@ -33,7 +32,7 @@ def run(layers, x=X):
     return layers[1](hidden, EDGES), hidden
 
 
-@pytest.mark.parametrize("gate", ["post", "first"])
+@pytest.mark.parametrize("gate", ["post", "first", "head"])
 def test_penalty_is_the_sum_over_layers_of_the_mean_gate(gate):
     layers = two_layers(gate)
     _, hidden = run(layers)
@@ -74,7 +73,7 @@ def test_a_second_pass_replaces_the_first():
     assert torch.allclose(gate_penalty(conv), conv.gate_values(hidden).mean())
 
 
-@pytest.mark.parametrize("gate", ["first", "post"])
+@pytest.mark.parametrize("gate", ["first", "post", "head"])
 @pytest.mark.parametrize("backbone", LAYERS)
 def test_gates_of_both_sides_or_of_the_targets_are_averaged(backbone, gate):
     conv = LAYERS[backbone]((5, 3), 4, gate=gate, add_self_loops=False)

@@ -11,7 +11,7 @@ from tempergat import Graph
 from tempergat.nn import TemperGATConv, TemperGATv2Conv, build_model
 from tests.support.layers import LAYERS
 
-GATES = [None, "post", "first"]
+GATES = [None, "post", "first", "head"]
 WITH_LOOPS = ["gat", "gatv2"]
 ALL = list(itertools.product(LAYERS, GATES))
 
@@ -155,7 +155,10 @@ def test_a_layer_without_a_gate_has_no_gate_values(backbone):
     [
         *(("init_temp", v, repr(v)) for v in (0, -1.0, math.nan, math.inf, "1", True)),
         *(("temperature", v, repr(v)) for v in (0.0, -2.0, "heads", math.inf, True)),
-        ("gate", "pre", "'post', 'first' or None, got 'pre'"),
+        *(
+            ("gate", v, f"one of None, 'post', 'first' and 'head', got {v!r}")
+            for v in ("pre", "first-head", ["first", "head"])
+        ),
         ("dropout", 1.5, "1.5"),
         *(("heads", v, f"whole number of at least 1, got {v}") for v in (0, -1, 1.5)),
         *(("out_channels", v, "out_channels must") for v in (0, -1, 1.5)),

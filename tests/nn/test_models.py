@@ -27,6 +27,8 @@ def test_the_table_is_the_papers_and_marks_what_it_did_not_run():
     assert others == {
         "gated_first",
         "gated_first_v2",
+        "head_gated",
+        "head_gated_v2",
         "temp_gated_head",
         "temp_gated_head_v2",
         "transformer",
@@ -38,6 +40,7 @@ def test_the_table_is_the_papers_and_marks_what_it_did_not_run():
     assert METHODS["temp_gated"][:3] == ("gat", "layer", "post")
     assert METHODS["gated_temp_v2"][:3] == ("gatv2", "layer", "first")
     assert METHODS["gated_first"][:3] == ("gat", None, "first")
+    assert METHODS["head_gated_v2"][:3] == ("gatv2", None, "head")
 
 
 def test_every_method_says_in_words_what_it_is_and_no_two_say_the_same() -> None:
@@ -47,6 +50,7 @@ def test_every_method_says_in_words_what_it_is_and_no_two_say_the_same() -> None
     assert words["gatv2"] == "GATv2"
     assert words["temp_gated"] == "GAT + temperature + gate after attention"
     assert words["gated_temp"] == "GAT + gate before attention + temperature"
+    assert words["head_gated"] == "GAT + gate per head after attention"
     assert words["temp_gated_head_v2"] == (
         "GATv2 + temperature per head + gate after attention"
     )

@@ -25,6 +25,7 @@ VARIANTS = {
     "fixed temperature": {"temperature": 0.7},
     "gate": {"gate": "post"},
     "gate first": {"gate": "first"},
+    "gate of heads": {"gate": "head"},
     "mean of heads, residual": {"concat": False, "residual": True},
     "without self-loops": {"add_self_loops": False},
     "other direction": {"flow": "target_to_source"},

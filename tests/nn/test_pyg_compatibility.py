@@ -150,7 +150,7 @@ def test_equal_seeds_give_pygs_initial_weights_whatever_is_added(backbone):
     options = {"heads": 2, "edge_dim": 3, "residual": True}
     torch.manual_seed(1)
     expected = PYG_LAYERS[backbone](6, 5, **options).state_dict()
-    for gate in (None, "post", "first"):
+    for gate in (None, "post", "first", "head"):
         torch.manual_seed(1)
         ours = LAYERS[backbone](6, 5, **options, gate=gate)
         for key, value in expected.items():

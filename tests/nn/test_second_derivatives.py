@@ -35,6 +35,7 @@ def gradgrad(conv, x, *arguments, **options):
 CASES = {
     "gate after attention": (3, {"temperature": "layer", "gate": "post"}, [X]),
     "gate first": (3, {"temperature": "head", "gate": "first"}, [X]),
+    "gate of heads": (3, {"temperature": "head", "gate": "head"}, [X]),
     "no temperature": (3, {"temperature": None, "gate": "post"}, [X]),
     "no gate": (3, {"temperature": "layer", "gate": None}, [X]),
     "two maps of the same nodes": ((3, 3), {}, [X]),

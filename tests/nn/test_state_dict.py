@@ -131,6 +131,16 @@ def test_weights_of_a_gate_in_another_place_are_refused(layer, strict, tmp_path)
         assert torch.equal(first.state_dict()[name], value)
 
 
+def test_a_gate_of_heads_keeps_its_weights_and_takes_no_others():
+    head = TemperGATConv(5, 4, heads=2, gate="head")
+    again = TemperGATConv(5, 4, heads=2, gate="head")
+    again.load_state_dict(head.state_dict())
+    assert torch.equal(again.lin_gate.weight, head.lin_gate.weight)
+    post = TemperGATConv(5, 4, heads=2, gate="post").state_dict()
+    with pytest.raises(RuntimeError, match=r"gate='head'; make it with gate='post'\n"):
+        again.load_state_dict(post)
+
+
 def test_the_place_of_the_gate_adds_no_name_to_the_state():
     layer = TemperGATConv(5, 4, gate="first")
     state = layer.state_dict()

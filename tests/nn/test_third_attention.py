@@ -15,7 +15,7 @@ from tempergat.ops.reference import at_source, at_target
 from tests.support import dense_attention as dense
 
 COMBINATIONS = list(
-    itertools.product([None, "layer", "head", 0.5], [None, "post", "first"])
+    itertools.product([None, "layer", "head", 0.5], [None, "post", "first", "head"])
 )
 EDGES = torch.randint(0, 9, (2, 30), generator=torch.Generator().manual_seed(1))
 
@@ -44,7 +44,7 @@ class DotProductConv(Temperature, FeatureGate, nn.Module):
         self.lin_key = nn.Linear(in_channels, width)
         self.lin_value = nn.Linear(in_channels, width)
         self.add_temperature(temperature, heads, init_temp=0.8)
-        self.add_gate(gate, in_channels, width, bias_init=0.3)
+        self.add_gate(gate, in_channels, width, bias_init=0.3, heads=heads)
 
     def forward(self, x, edge_index):
         graph = Graph(edge_index, len(x), self_loops=True)
@@ -53,7 +53,7 @@ class DotProductConv(Temperature, FeatureGate, nn.Module):
             value = self.gate_features(Sides(value, None), Sides(x, None)).src
         value, key, query = (z.view(self.shape) for z in (value, key, query))
         query = self.divide_by_temperature(query) * query.size(-1) ** -0.5
-        logit = self.gate_logit(x) if self.gate == "post" else None
+        logit = self.gate_logit(x) if self.gate in ("post", "head") else None
         return self.attend("scaled_dot", graph, (value, key, query), logit)[0]
 
 
@@ -74,7 +74,7 @@ def by_matrices(p, x, counts, heads, temperature, gate):
     elif temperature is not None:
         logit = logit / temperature
     out = torch.einsum("ijh,jhc->ihc", dense.masked_softmax(logit, counts), value)
-    return (out * g if gate == "post" else out).flatten(1)
+    return (out * g if gate in ("post", "head") else out).flatten(1)
 
 
 @pytest.mark.parametrize(("temperature", "gate"), COMBINATIONS)

@@ -16,7 +16,7 @@ LAYERS = {
     "dot_product": TemperTransformerConv,
 }
 COMBINATIONS = list(
-    itertools.product(LAYERS, [None, "layer", "head"], [None, "post", "first"])
+    itertools.product(LAYERS, [None, "layer", "head"], [None, "post", "first", "head"])
 )
 OPTIONS = {
     "plain": {},

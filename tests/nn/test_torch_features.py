@@ -17,7 +17,7 @@ from tests.support.layers import LAYERS, METHOD_OF, PYG_LAYERS
 
 X = torch.randn(10, 5, generator=torch.Generator().manual_seed(0))
 EDGES = torch.randint(0, 10, (2, 40), generator=torch.Generator().manual_seed(1))
-COMBINATIONS = list(itertools.product(LAYERS, [None, "post", "first"]))
+COMBINATIONS = list(itertools.product(LAYERS, [None, "post", "first", "head"]))
 
 
 def step(layer, conv, x, edges):

@@ -26,7 +26,7 @@ from tempergat.nn import (
 X = torch.randn(15, 6, generator=torch.Generator().manual_seed(0))
 EDGES = torch.randint(0, 15, (2, 60), generator=torch.Generator().manual_seed(1))
 EDGE_ATTR = torch.randn(60, 3, generator=torch.Generator().manual_seed(2))
-GATES = [None, "post", "first"]
+GATES = [None, "post", "first", "head"]
 KINDS = {
     GATConv: TemperGATConv,
     GATv2Conv: TemperGATv2Conv,

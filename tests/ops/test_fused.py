@@ -23,6 +23,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "by head": {"temperature": "head", "init_temp": 0.5},
     "fixed": {"temperature": 0.7},
     "gate first": {"gate": "first"},
+    "gate of heads": {"gate": "head"},
     "both": {"dropout": 0.4},
     "mean": {"concat": False, "residual": True},
     "no bias": {"bias": False},

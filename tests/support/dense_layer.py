@@ -85,6 +85,9 @@ class DenseLayer(nn.Module):
         out = arrives.t() @ message.flatten(1)
         if gate == "post":
             out = out * self._gate("dst", x_dst)
+        if gate == "head":
+            by_head = self._gate("dst", x_dst).unsqueeze(-1)
+            out = (self._heads(out) * by_head).flatten(-2)
         if not layer.concat:
             out = out.unflatten(-1, (layer.heads, layer.out_channels)).mean(1)
         return self._skip(out, x_dst)

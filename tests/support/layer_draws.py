@@ -278,7 +278,7 @@ def _options(
 def _temperature_and_gate(rng: random.Random) -> dict[str, Any]:
     return {
         "temperature": rng.choice((None, "layer", "head", 0.7)),
-        "gate": rng.choice((None, "post", "first")),
+        "gate": rng.choice((None, "post", "first", "head")),
     }
 
 

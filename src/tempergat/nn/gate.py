@@ -17,20 +17,22 @@ from tempergat.ops import (
     sigmoid_gate,
 )
 
-GateKind = Literal["post", "first"] | None
+GateKind = Literal["post", "first", "head"] | None
 
 # Where the gate is, in the metadata of a state_dict.
 _METADATA_KEY = "gate"
 _MAPS = ("lin_gate", "lin_gate_src", "lin_gate_dst")
+_USE_ALL_THE_SAME = ", or load dict(state_dict) to use them all the same"
 
 
 class FeatureGate:
     r"""A gate :math:`g = \sigma(W_g h + b_g)` that any attention layer can have.
 
     It multiplies the aggregated output (``"post"``) or the projected features before
-    attention sees them (``"first"``), element by element. It is a base class of the
-    layer, whose submodule ``lin_gate`` is the linear map (``lin_gate_src`` and
-    ``lin_gate_dst`` for a gate before attention on a bipartite graph)::
+    attention sees them (``"first"``), element by element, or the output of each head by
+    one number (``"head"``). It is a base class of the layer, whose submodule
+    ``lin_gate`` is the linear map (``lin_gate_src`` and ``lin_gate_dst`` for a gate
+    before attention on a bipartite graph)::
 
         class MyLayer(FeatureGate, nn.Module):
             def __init__(self, in_channels, width):
@@ -50,6 +52,8 @@ class FeatureGate:
     gate_bias_init: float
     training: bool
     _gate: GateKind
+    # Features that one gate on the output multiplies.
+    _gate_repeats: int = 1
 
     def add_gate(
         self,
@@ -58,15 +62,17 @@ class FeatureGate:
         width: int,
         bias_init: float = 2.0,
         share_sides: bool = False,
+        heads: int = 1,
     ) -> None:
         """Registers the gate's linear maps and draws their parameters.
 
         Args:
-            kind: ``"post"`` or True, ``"first"``, None or False for no gate.
+            kind: ``"post"`` or True, ``"first"``, ``"head"``, None or False for none.
             in_channels: Input features per node, or a pair for sources and targets.
             width: Features that are gated, heads * channels.
             bias_init: Initial value of the gate's bias.
             share_sides: Gate sources and targets of a bipartite graph by one map.
+            heads: How many gates of ``"head"`` share the width.
 
         Raises:
             ValueError: The word names no gate.
@@ -76,9 +82,11 @@ class FeatureGate:
         self._gate, self.gate_bias_init = kind, bias_init
         if kind is None:
             return
+        if kind == "head":
+            self._gate_repeats, width = width // heads, heads
         if isinstance(in_channels, int):
             self.lin_gate = GateLinear(in_channels, width, bias_init)
-        elif kind == "post":
+        elif kind != "first":
             self.lin_gate = GateLinear(in_channels[1], width, bias_init)
         else:
             self.lin_gate_src = GateLinear(in_channels[0], width, bias_init)
@@ -90,7 +98,7 @@ class FeatureGate:
 
     @property
     def gate(self) -> GateKind:
-        """Which gate the layer has: ``"post"``, ``"first"`` or None."""
+        """Which gate the layer has: ``"post"``, ``"first"``, ``"head"`` or None."""
         return self._gate
 
     def reset_gate(self) -> None:
@@ -112,12 +120,18 @@ class FeatureGate:
         Targets without features share one row. It is what zeros give, as in PyG's
         logits and residual.
         """
+        logit: Tensor
         if x_dst is None:
-            bias: Tensor = self.lin_gate.bias
-            return bias.unsqueeze(0)
-        if isinstance(x_dst, NodeInputs):
-            return x_dst.project_targets(self.lin_gate)
-        return project(self.lin_gate, x_dst)
+            logit = self.lin_gate.bias.unsqueeze(0)
+        elif isinstance(x_dst, NodeInputs):
+            logit = x_dst.project_targets(self.lin_gate)
+        else:
+            logit = project(self.lin_gate, x_dst)
+        if self._gate_repeats == 1:
+            return logit
+        # The tracing ONNX exporter gets repeat_interleave wrong.
+        wide = logit.unsqueeze(-1).expand(*logit.shape, self._gate_repeats)
+        return wide.contiguous().flatten(-2)
 
     def gate_logits(self, x: Sides[Any]) -> Sides[Tensor]:
         """The logits of the gate on the projected features, [num_nodes, width].
@@ -260,15 +274,15 @@ class FeatureGate:
     def _load_from_state_dict(
         self, state_dict: Any, prefix: str, local_metadata: Any, *others: Any
     ) -> None:
-        # The names and shapes of the weights are the same for both places of a gate.
+        # Weights of "post" and "first" have the same names and shapes.
         # Weights that were saved by PyG do not say where a gate was.
         saved = local_metadata.get(_METADATA_KEY)
         if None not in (saved, self._gate) and saved != self._gate:
             # torch's last argument is the list of error messages.
             others[-1].append(
                 f"the weights of {prefix[:-1] or 'the layer'} are of gate={saved!r}, "
-                f"but it has gate={self._gate!r}; make it with gate={saved!r}, or load "
-                "dict(state_dict) to use them all the same"
+                f"but it has gate={self._gate!r}; make it with gate={saved!r}"
+                + ("" if "head" in (saved, self._gate) else _USE_ALL_THE_SAME)
             )
         super()._load_from_state_dict(  # type: ignore[misc]
             state_dict, prefix, local_metadata, *others
@@ -283,8 +297,10 @@ def gate_kind(given: GateKind | bool) -> GateKind:
     """
     if isinstance(given, bool):
         return "post" if given else None
-    if given not in ("post", "first", None):
-        raise ValueError(f"gate must be 'post', 'first' or None, got {given!r}")
+    if given not in ("post", "first", "head", None):
+        raise ValueError(
+            f"gate must be one of None, 'post', 'first' and 'head', got {given!r}"
+        )
     return given
 
 

@@ -18,8 +18,8 @@ class Method(NamedTuple):
     Attributes:
         backbone: A key of ``BACKBONES``.
         temperature: One learnable temperature per layer, one per head, or none.
-        gate: The feature gate: on the aggregated output, on the projected features,
-            or none.
+        gate: The feature gate: on the aggregated output, by channel or by head, on the
+            projected features, or none.
         in_paper: Whether the paper reports results for it.
     """
 
@@ -42,8 +42,9 @@ class Method(NamedTuple):
         if self.temperature is not None:
             each = " per head" if self.temperature == "head" else ""
             parts.append(f"temperature{each}")
-        if self.gate == "post":
-            parts.append("gate after attention")
+        if self.gate in ("post", "head"):
+            each = " per head" if self.gate == "head" else ""
+            parts.append(f"gate{each} after attention")
         return " + ".join(parts)
 
 
@@ -69,6 +70,8 @@ METHODS: dict[str, Method] = {
     "gated_temp_v2": Method("gatv2", "layer", "first"),
     "gated_first": Method("gat", None, "first", in_paper=False),
     "gated_first_v2": Method("gatv2", None, "first", in_paper=False),
+    "head_gated": Method("gat", None, "head", in_paper=False),
+    "head_gated_v2": Method("gatv2", None, "head", in_paper=False),
     "temp_gated_head": Method("gat", "head", "post", in_paper=False),
     "temp_gated_head_v2": Method("gatv2", "head", "post", in_paper=False),
     "transformer": Method("transformer", None, None, in_paper=False),

@@ -297,12 +297,12 @@ def _rescaled(layer: Any, gate: GateKind) -> Iterator[tuple[nn.Module, str, int]
         return
     v2 = isinstance(layer, _OF_V2)
     names = ["lin_l", "lin_r"] if v2 else ["lin", "lin_src", "lin_dst"]
-    if gate == "post" and v2:
+    if gate != "first" and v2:
         names.append("lin_edge")
     projections = [getattr(layer, name) for name in names]
     for projection in {id(p): p for p in projections if p is not None}.values():
         yield from _parts(projection, -1)
-    if gate == "post":
+    if gate != "first":
         for name in ("att",) if v2 else ("att_src", "att_dst"):
             yield layer, name, 1
 

@@ -32,6 +32,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "gatv2": ("temp_gated_v2", {"residual": True, "num_layers": 3}),
     "transformer": ("temp_gated_transformer", {"num_layers": 3}),
     "gatv2, gate first": ("gated_temp_v2", {}),
+    "gate of heads": ("head_gated_v2", {"num_layers": 3}),
     "without temperature and gate": ("gat", {}),
 }
 

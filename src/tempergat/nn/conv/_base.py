@@ -129,6 +129,7 @@ class AttentionLayer(
             self.heads * self.out_channels,
             self.gate_bias_init,
             share_gate,
+            self.heads,
         )
         # The initial weights of stored runs come from a second draw.
         self.reset_gate()
@@ -159,15 +160,18 @@ class AttentionLayer(
     ) -> Tensor | tuple[Tensor, Tensor | None]:
         """The gate of given inputs, [num_nodes, heads * out_channels].
 
+        For ``gate="head"`` it is [num_nodes, heads].
+
         Args:
-            x: The layer's input. For ``gate="first"`` a pair gives a pair; for
-                ``gate="post"`` a pair gives the gate of the targets.
+            x: The layer's input. For ``gate="first"`` a pair gives a pair; for other
+                gates it gives the gate of the targets.
         """
         if self.gate is None:
             raise ValueError("this layer has no gate; make it with gate='post'")
         sides = check_features(x, self._projections())
-        if self.gate == "post":
-            return torch.sigmoid(self.gate_logit(sides.dst))
+        if self.gate != "first":
+            # The channels of a head repeat the logit of a head's gate.
+            return self.gate_logit(sides.dst)[..., :: self._gate_repeats].sigmoid()
         gate = self.gate_logits(sides).map(torch.sigmoid)
         if gate.is_shared and not isinstance(x, tuple | list):
             return gate.src
@@ -211,11 +215,11 @@ class AttentionLayer(
             residual = inputs.dst.project_targets(res)
         z = self._project(inputs, lins)
         gate_logit = None
-        if self._gate == "post":
-            gate_logit = self.gate_logit(inputs.dst)
-        elif self._gate == "first":
+        if self._gate == "first":
             in_use = None if graph.in_use is None else graph.in_use[0]
             z = self.gate_features(z, inputs, in_use, mode)
+        elif self._gate is not None:
+            gate_logit = self.gate_logit(inputs.dst)
         z = z.map(self._split_heads)
 
         seeds = self._head_seeds(dropout_seed, x.src.device)

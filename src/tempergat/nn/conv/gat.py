@@ -37,9 +37,12 @@ class TemperGATConv(AttentionLayer):
     :math:`g_i = \sigma(W_g h_i + b_g)`; the bias :math:`b` of PyG's layer, which the
     paper's equations do not have, is not gated (``bias=False`` leaves it out).
     With ``gate="first"`` the gated features :math:`W h_j \odot g_j` take the place of
-    :math:`W h_j` in the logits and in the messages instead. With
-    ``temperature=None, gate=None`` it is PyG's ``GATConv``, whose ``state_dict`` it
-    loads.
+    :math:`W h_j` in the logits and in the messages instead. With ``gate="head"`` the
+    whole output of head :math:`k` is multiplied by one number,
+    :math:`g_{ik} = \sigma(W_g h_i + b_g)_k`, with :math:`W_g` of shape [heads, in]: the
+    gate of each head in Qiu et al. (2025) and in GaAN (Zhang et al., 2018), whose gate
+    reads the neighbours, too. With ``temperature=None, gate=None`` it is PyG's
+    ``GATConv``, whose ``state_dict`` it loads.
 
     Args:
         in_channels: Features per node; -1 to take it from the first input; a pair
@@ -60,8 +63,9 @@ class TemperGATConv(AttentionLayer):
         temperature: ``"layer"`` (one learnable scalar), ``"head"`` (one per head), a
             number (fixed) or None (plain attention).
         init_temp: Initial value of a learnable temperature.
-        gate: ``"post"`` or True (on the aggregated output), ``"first"`` (on the
-            projected features), or None or False.
+        gate: ``"post"`` or True (on the aggregated output, one number per channel),
+            ``"head"`` (there, one per head), ``"first"`` (on the projected features),
+            or None or False.
         gate_bias_init: Initial value of the gate's bias. 2 opens the gate (a mean of
             about 0.88), the paper's 0 starts it near one half.
         cache: Sort the edges of an ``edge_index`` once and use the result until the

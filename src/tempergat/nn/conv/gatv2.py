@@ -37,8 +37,10 @@ class TemperGATv2Conv(AttentionLayer):
     :math:`g_i = \sigma(W_g h_i + b_g)`; the bias :math:`b` of PyG's layer, which the
     paper's equations do not have, is not gated (``bias=False`` leaves it out).
     With ``gate="first"`` both projections are gated before they serve in the logits and
-    the messages instead. With ``temperature=None, gate=None`` it is PyG's
-    ``GATv2Conv``, whose ``state_dict`` it loads.
+    the messages instead. With ``gate="head"`` the output of head :math:`k` is
+    multiplied by one number, :math:`\sigma(W_g h_i + b_g)_k` (GaAN, Zhang et al., 2018;
+    Qiu et al., 2025). With ``temperature=None, gate=None`` it is PyG's ``GATv2Conv``,
+    whose ``state_dict`` it loads.
 
     Args:
         share_weights: Whether sources and targets are projected by the same matrix.

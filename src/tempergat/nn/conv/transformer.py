@@ -31,9 +31,11 @@ class TemperTransformerConv(AttentionLayer):
     edge features :math:`x_{ij}`, :math:`C` channels per head,
     :math:`T = \mathrm{softplus}(\theta) + 10^{-6}` and
     :math:`g_i = \sigma(W_g h_i + b_g)`. With ``gate="first"`` the queries, keys and
-    values of a node are multiplied by its gate instead. Edge features are never
-    projected edge by edge. With ``temperature=None, gate=None`` it is PyG's
-    ``TransformerConv``, whose ``state_dict`` it loads.
+    values of a node are multiplied by its gate instead. With ``gate="head"`` the output
+    of head :math:`k` is multiplied by one number, :math:`\sigma(W_g h_i + b_g)_k`
+    (GaAN, Zhang et al., 2018; Qiu et al., 2025). Edge features are never projected edge
+    by edge. With ``temperature=None, gate=None`` it is PyG's ``TransformerConv``, whose
+    ``state_dict`` it loads.
 
     Args:
         in_channels: As in :class:`TemperGATConv`.
@@ -51,8 +53,9 @@ class TemperTransformerConv(AttentionLayer):
             features other than through the attention weights and the gate.
         temperature: As in :class:`TemperGATConv`.
         init_temp: Initial value of a learnable temperature.
-        gate: ``"post"`` (on the aggregated output, before the root's map is added),
-            ``"first"`` (on queries, keys and values) or None.
+        gate: ``"post"`` (on the aggregated output, before the root's map is added, one
+            number per channel), ``"head"`` (there, one per head), ``"first"`` (on
+            queries, keys and values) or None.
         gate_bias_init: Initial value of the gate's bias.
         qk_norm: Whether queries and keys are divided by their root mean square in
             every head, and multiplied by a learnable scale per channel, before a gate.

@@ -230,7 +230,7 @@ class LayerValues:
         attention: Its coefficients.
         features: What its messages are made of, [nodes, heads * channels]: the
             projected features, gated where the gate comes first.
-        gate: The gate of every node, likewise; None without one.
+        gate: The gate of every node, likewise, or [nodes, heads]; None without one.
         residual: What the layer adds to its output; None without.
     """
 

@@ -228,7 +228,7 @@ const start = (section) => {
     at("gate-layer").addEventListener("change", (event) => { state.gateLayer = Number(event.target.value); state.dimension = 0; drawGates(); });
     at("dimension").addEventListener("input", (event) => {
       const wanted = Math.round(Number(event.target.value));
-      if (wanted >= 0 && wanted < model.layers[state.gateLayer].width) { state.dimension = wanted; drawGates(); }
+      if (wanted >= 0 && wanted < model.layers[state.gateLayer].gateWidth) { state.dimension = wanted; drawGates(); }
     });
   }
   at("among").parentElement.hidden = !nodes.tested.length;

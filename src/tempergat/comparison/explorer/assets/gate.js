@@ -12,11 +12,11 @@ const drawGate = (at, model, nodes, state) => {
     const found = means.map((row) => row[k]).filter((value) => value !== null);
     return Math.max(...found) - Math.min(...found);
   };
-  let dimensions = Array.from({ length: layer.width }, (_, k) => k);
-  at("dimensions-note").textContent = "";
+  let dimensions = Array.from({ length: layer.gateWidth }, (_, k) => k);
+  at("dimensions-note").textContent = layer.gate === "head" ? `Here a dimension is a head, counted from 0: one gate multiplies all its ${layer.channels} channels.` : "";
   if (dimensions.length > 96) {
     dimensions = dimensions.sort((a, b) => spread(b) - spread(a)).slice(0, 96).sort((a, b) => a - b);
-    at("dimensions-note").textContent = `The 96 of ${layer.width} dimensions whose gate differs most between classes.`;
+    at("dimensions-note").textContent = `The 96 of ${layer.gateWidth} dimensions whose gate differs most between classes.`;
   }
   const ends = means.flat().filter((value) => value !== null);
   const range = [Math.min(...ends), Math.max(...ends)];
@@ -25,7 +25,7 @@ const drawGate = (at, model, nodes, state) => {
   at("heat").replaceChildren(heatOf(range, means, dimensions, state.dimension, model.classes.map((_, place) => nodes.classOf(place))));
   const own = model.state(state.gateLayer, state.node).gate[state.dimension];
   at("histogram").replaceChildren(histogramOf(values, own, `Gates of dimension ${state.dimension}`));
-  at("dimension").max = layer.width - 1;
+  at("dimension").max = layer.gateWidth - 1;
   at("dimension").value = state.dimension;
   const open = means.map((row, place) => [row[state.dimension], place]).filter(([value]) => value !== null).sort((a, b) => b[0] - a[0]);
   const [most, least] = [open[0], open[open.length - 1]];

@@ -58,6 +58,7 @@ class Model {
     this.layers = page.layers.map((layer) => ({
       ...layer,
       width: layer.heads * layer.channels,
+      gateWidth: layer.gate === "head" ? layer.heads : layer.heads * layer.channels,
       logits: unpack(layer.logits),
       features: unpack(layer.features),
       gates: unpack(layer.gates),
@@ -110,7 +111,7 @@ class Model {
       const row = (array, width) => array && array.subarray(node * width, (node + 1) * width);
       const total = layer.concat ? layer.width : layer.channels;
       return {
-        message: row(layer.features, layer.width), gate: row(layer.gates, layer.width),
+        message: row(layer.features, layer.width), gate: row(layer.gates, layer.gateWidth),
         residual: row(layer.residual, total),
       };
     }
@@ -192,7 +193,10 @@ class Model {
       });
     }
     const own = this.state(number, node);
-    if (layer.gate === "post") own.gate.forEach((gate, k) => { sums[k] *= gate; });
+    if (layer.gate && layer.gate !== "first") {
+      const each = width / layer.gateWidth;
+      sums.forEach((_, k) => { sums[k] *= own.gate[Math.floor(k / each)]; });
+    }
     let out = sums;
     if (!layer.concat) {
       out = new Float64Array(channels);
@@ -206,9 +210,9 @@ class Model {
     });
   }
 
-  // The mean gate of each class in each dimension; null for a class without nodes.
+  // The mean gate of each class in each dimension, or head; null for a class without nodes.
   gateMeans(number, nodes, classOf) {
-    const sums = this.classes.map(() => new Float64Array(this.layers[number].width));
+    const sums = this.classes.map(() => new Float64Array(this.layers[number].gateWidth));
     const counts = this.classes.map(() => 0);
     for (const node of nodes) {
       const place = classOf(node);
