@@ -134,11 +134,13 @@ def return_weights(*layers: nn.Module | None) -> None:
     def ask(_: nn.Module, args: Any, options: Any) -> Any:
         return args, {**options, "return_attention_weights": True}
 
-    def sort(layer: nn.Module, _: Any, found: Any) -> dict[str, Tensor]:
+    def sort(layer: nn.Module, args: Any, found: Any) -> dict[str, Tensor]:
         out, (edges, weights) = found
         if edges.layout != torch.strided:
-            if not hasattr(layer, "lin_value"):
-                assert torch.equal(edges.values(), weights)
+            # A transformer gives its matrix back, the others one of the weights.
+            is_given = hasattr(layer, "lin_value")
+            assert (edges is args[1]) == is_given
+            assert is_given or torch.equal(edges.values(), weights)
             # PyG's function would count as a change of a COO matrix.
             is_coo = edges.layout == torch.sparse_coo
             edges = (edges.indices() if is_coo else to_edge_index(edges)[0]).flip(0)
