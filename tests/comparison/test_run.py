@@ -17,6 +17,7 @@ from tempergat.base import UserError
 from tempergat.comparison.plan import make_plan
 from tempergat.comparison.storage.store import Store
 from tempergat.data import load
+from tempergat.stats import wilson
 from tests.support.tiny_graph import write_graph, write_graph_of_splits, write_recipe
 from tests.support.typed_graph import typed_graph
 
@@ -121,11 +122,12 @@ def test_the_table_says_what_the_choice_of_test_nodes_adds(
 ) -> None:
     found = quiet_compare(graph, "gat", runs=2, recipe=recipe)
     nodes = int(load(graph).store.test_mask.sum())
-    share = found.table[0]["mean"] / 100
-    error = 100 * (share * (1 - share) / nodes) ** 0.5
+    mean = found.table[0]["mean"]
+    low, high = (100 * end for end in wilson(mean / 100, nodes))
     note = (
-        f"Scores are on one test set of {nodes} nodes, whose own standard error is "
-        f"about {error:.1f} points; more seeds do not reduce it."
+        f"Scores are on one test set of {nodes} nodes: with others the highest, "
+        f"{mean:.2f}, could be {low:.2f} to {high:.2f} (95 %); more seeds do not "
+        "reduce that."
     )
     assert note in repr(found)
     assert note in found.to_markdown()

@@ -1,6 +1,5 @@
 """What a comparison is about to do, and what its scores depend on, in words."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -8,7 +7,7 @@ import torch
 
 from tempergat.base import counted, joined, listed
 from tempergat.comparison.plan import Plan
-from tempergat.comparison.report.formats import p_value
+from tempergat.comparison.report.formats import p_value, percent
 from tempergat.comparison.report.tables import NOTE_ON_RECIPES
 from tempergat.comparison.results.result import DatasetResult
 from tempergat.comparison.storage.rows import Origin
@@ -17,7 +16,7 @@ from tempergat.comparison.sweeps.workers import Workers
 from tempergat.comparison.tune import Choice, notes_on_tuning, search_runs
 from tempergat.data import Dataset, describe
 from tempergat.nn import METHODS
-from tempergat.stats import ALPHA
+from tempergat.stats import ALPHA, wilson
 from tempergat.training import Condition, Run, notes_on_unused_edges
 
 
@@ -143,11 +142,11 @@ def _notes_on_test_sets(
             f"Scores are on one test set of {nodes:,} nodes; more seeds do not show "
             "how they would change with other nodes.",
         )
-    share = max(means) / 100.0
-    error = 100.0 * math.sqrt(share * (1.0 - share) / nodes)
+    low, high = (percent(100.0 * end) for end in wilson(max(means) / 100.0, nodes))
     return (
-        f"Scores are on one test set of {nodes:,} nodes, whose own standard error is "
-        f"about {error:.1f} points; more seeds do not reduce it.",
+        f"Scores are on one test set of {nodes:,} nodes: with others the highest, "
+        f"{percent(max(means))}, could be {low} to {high} (95 %); more seeds do not "
+        "reduce that.",
     )
 
 
