@@ -2,6 +2,8 @@
 
 python -m studies                       lists the studies
 python -m studies NAME                  fills the page and draws its figures
+python -m studies table3                the study of an item of the paper; also figure4
+                                        and theorem1
 python -m studies NAME --run            trains what is missing first
 python -m studies NAME --run GRAPH ...  on these graphs alone
 python -m studies NAME --run GRAPH ... --hidden 256 --methods gat,temp_gated --runs 3
@@ -18,7 +20,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from studies.pages import DOCS, fill
-from studies.results import STUDIES, read_plan, row_count
+from studies.paper import DATASETS, study_of
+from studies.results import STUDIES, datasets_with_rows, read_plan, row_count
 from tempergat.base import UserError, write_text
 from tempergat.base.figures import save_figure
 from tempergat.training import SETTINGS, make_overrides
@@ -38,13 +41,23 @@ def names() -> list[str]:
 
 
 def list_studies() -> None:
-    """Prints what each study asks, how many runs it has, and the time they take."""
+    """Prints what each study asks, how much of it has run, and the time it takes."""
     for name in names():
         plan = read_plan(name)
         rows = row_count(name)
         state = f"{rows:,} of {plan['rows']:,} rows" if plan["rows"] else "no rows"
+        if name in DATASETS:
+            state = f"{_datasets_done(name)}; {state}"
         print(f"{name:<14} {plan['question']}")
         print(f"{'':<14} {state}; {plan['time']}")
+
+
+def _datasets_done(name: str) -> str:
+    """How many of the paper's datasets have rows, and how many other graphs."""
+    found = datasets_with_rows(name)
+    others = found.difference(DATASETS[name])
+    done = f"{len(found - others)} of {len(DATASETS[name])} datasets"
+    return f"{done}; proxy: {len(others)} graphs" if others else done
 
 
 def fill_page(name: str) -> None:
@@ -136,7 +149,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         "python -m studies", None, __doc__, None, [], usage
     )
-    parser.add_argument("name", nargs="?", choices=names(), metavar="NAME")
+    parser.add_argument("name", nargs="?", metavar="NAME")
     parser.add_argument("graphs", nargs="*", metavar="GRAPH")
     parser.add_argument("--run", action="store_true", help="train what is missing")
     parser.add_argument("--device", default="auto", help="cpu, cuda or auto")
@@ -155,6 +168,7 @@ def main() -> int:
     graphs = [*given.graphs, *given.datasets]
     is_whole = True
     try:
+        given.name = study_of(given.name, names())
         changes = _changes(given)
         study = _part(given.name, "study")
         has_tables_only = False

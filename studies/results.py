@@ -129,10 +129,16 @@ def row_count(study: str) -> int:
     return rows + sum(map(len, _tables_of(folder)))
 
 
-def _tables_of(folder: Path) -> list[pd.DataFrame]:
-    """The hash of the settings of every run, for each table of runs of a study."""
+def datasets_with_rows(study: str) -> set[str]:
+    """The datasets that the runs of a study are on."""
+    tables = _tables_of(result_path(f"{study}/"), "dataset")
+    return {name for table in tables for name in table["dataset"]}
+
+
+def _tables_of(folder: Path, column: str = _HASH) -> list[pd.DataFrame]:
+    """One column of the runs, for each table of runs of a study."""
     files = folder.rglob("*.csv.bz2")
-    return [pd.read_csv(file, usecols=[_HASH], dtype=str) for file in files]
+    return [pd.read_csv(file, usecols=[column], dtype=str) for file in files]
 
 
 def _read_settings(file: str) -> dict[str, dict[str, Any]]:
