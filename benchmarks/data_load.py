@@ -124,6 +124,7 @@ def write_raw(root: Path) -> int:
         put("raw/node-feat", generator.standard_normal((nodes, FEATURES)))
         put("raw/node-label", generator.integers(CLASSES, size=(nodes, 1)))
         put("raw/num-node-list", np.array([[nodes]]))
+        put("raw/num-edge-list", np.array([[edges]]))
         order = generator.permutation(nodes)[:, None]
         for part, piece in zip(
             ("train", "valid", "test"),

@@ -95,8 +95,10 @@ def ogb_mag(
         "mag/raw/node-label/paper/node-label.csv.gz": csv_gz(column(labels.tolist())),
         "mag/raw/nodetype-has-feat.csv.gz": b"",
     }
-    for relation, edges in relations.items():
-        members[f"mag/raw/relations/{relation}/edge.csv.gz"] = csv_gz(edges)
+    for relation, rows in relations.items():
+        folder, edges = f"mag/raw/relations/{relation}", list(rows)
+        members[f"{folder}/edge.csv.gz"] = csv_gz(edges)
+        members[f"{folder}/num-edge-list.csv.gz"] = csv_gz([(len(edges),)])
     for part, nodes in parts.items():
         members[f"mag/split/time/paper/{part}.csv.gz"] = csv_gz(column(nodes))
     return zipped(members)

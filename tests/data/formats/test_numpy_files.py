@@ -41,15 +41,29 @@ def test_tolokers_arrays_of_different_lengths_are_named(
         read_heterophilous({path.name: path})
 
 
-def test_imdb_matrix_of_another_graph_is_named(tmp_path: Path) -> None:
+def imdb_parts(folder: Path, train: list[int]) -> dict[str, Path]:
+    """Files of a graph of two movies; the matrix of edges is that of another one."""
     arrays = {"node_types.npy": np.array([0, 0, 1, 2]), "labels.npy": np.array([0, 1])}
     for name, array in arrays.items():
-        np.save(tmp_path / name, array)
+        np.save(folder / name, array)
     for number, count in enumerate((2, 1, 1)):
-        np.savez(tmp_path / f"features_{number}.npz", **csr_parts(count, 3))
-    parts = {f"{part}_idx": np.array([0]) for part in ("train", "val", "test")}
-    np.savez(tmp_path / "train_val_test_idx.npz", **parts)
-    np.savez(tmp_path / "adjM.npz", **csr_parts(3, 3))
-    paths = {path.name: path for path in tmp_path.iterdir()}
-    with pytest.raises(UserError, match=r"adjM\.npz: .*\(3, 3\).*needs \(4, 4\)"):
-        read_magnn(paths, ("movie", "director", "actor"))
+        np.savez(folder / f"features_{number}.npz", **csr_parts(count, 3))
+    splits = {"train_idx": train, "val_idx": [1], "test_idx": [1]}
+    np.savez(folder / "train_val_test_idx.npz", **splits)  # type: ignore[arg-type]
+    np.savez(folder / "adjM.npz", **csr_parts(3, 3))
+    return {path.name: path for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("train", "message"),
+    [
+        ([0], r"adjM\.npz: .*\(3, 3\).*needs \(4, 4\)"),
+        ([0, 0], r"train_val_test_idx\.npz, row 2 lists node 0 a second time"),
+        ([0, 2], r"train_val_test_idx\.npz, row 2 names node 2, but there are 2 nodes"),
+    ],
+)
+def test_imdb_files_that_do_not_fit_are_named(
+    train: list[int], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match=message):
+        read_magnn(imdb_parts(tmp_path, train), ("movie", "director", "actor"))

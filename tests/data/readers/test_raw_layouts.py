@@ -276,6 +276,26 @@ def test_reddit_with_too_few_rows_names_them(server: Server, tmp_path: Path) -> 
         load_entry(served(server, "reddit", 4, 3, archive), tmp_path)
 
 
+def test_a_node_type_that_reddit_does_not_have_is_named(
+    server: Server, tmp_path: Path
+) -> None:
+    edges = np.array([[0, 1], [1, 0]])
+    archive = raw_layouts.reddit(edges, FEATURES, LABELS, np.array([1, 2, 4, 3]))
+    with pytest.raises(UserError, match="row 3 of node_types has type 4; types are 1"):
+        load_entry(served(server, "reddit", 4, 3, archive), tmp_path)
+
+
+def test_a_relation_of_mag_has_as_many_edges_as_the_archive_says(
+    server: Server, tmp_path: Path
+) -> None:
+    entry = mag(server, "ogbn-mag")
+    obtain(entry, tmp_path)
+    cites = tmp_path / "ogbn-mag/raw/raw/relations/paper___cites___paper"
+    (cites / "edge.csv.gz").write_bytes(raw_layouts.csv_gz([(0, 1), (1, 0)]))
+    with pytest.raises(UserError, match=r"cites.*has 2 rows, but num-edge-list.* 3;"):
+        load_entry(entry, tmp_path)
+
+
 def test_mag_without_a_node_type_says_what_is_missing(
     server: Server, tmp_path: Path
 ) -> None:
@@ -360,6 +380,17 @@ def test_pokec_friend_without_a_profile_is_named(
         load_entry(pokec(server, [(1, 2), (2, 9)]), tmp_path)
 
 
+def test_pokec_user_who_is_listed_twice_is_named(
+    server: Server, tmp_path: Path
+) -> None:
+    again = raw_layouts.csv_gz([*PROFILES, PROFILES[1]], "\t")
+    entry = served(server, "pokec", 6, 2, again, raw_layouts.csv_gz([(1, 2)], "\t"))
+    with pytest.raises(
+        UserError, match=r"profiles.txt.gz, row 4 lists user 1 a second"
+    ):
+        load_entry(entry, tmp_path)
+
+
 @pytest.mark.parametrize(
     ("member", "content", "named"),
     [
@@ -376,7 +407,17 @@ def test_pokec_friend_without_a_profile_is_named(
         ("raw/num-node-list.csv.gz", raw_layouts.csv_gz([("many",)]), "num-node"),
         ("raw/num-node-list.csv.gz", raw_layouts.csv_gz([(4,)] * 2), "2 rows"),
         ("raw/num-node-list.csv.gz", raw_layouts.csv_gz([]), "0 rows"),
+        (
+            "raw/num-edge-list.csv.gz",
+            raw_layouts.csv_gz([(5,)]),
+            r"edge.csv.gz has 4 rows, but num-edge-list.csv.gz says 5; replace both",
+        ),
         ("split/time/train.csv.gz", raw_layouts.csv_gz([(77,)]), "train.*node 77"),
+        (
+            "split/time/train.csv.gz",
+            raw_layouts.csv_gz([(3,), (0,), (3,)]),
+            r"train.csv.gz, row 3 lists node 3 a second time; replace it",
+        ),
         (
             "split/time/test.csv.gz",
             raw_layouts.csv_gz([(2,), (3,)]),

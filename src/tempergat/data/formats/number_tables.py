@@ -136,3 +136,30 @@ def require_nodes(
             row = int(np.flatnonzero((side < 0) | (side >= size))[0])
             problem = f"names node {side[row]}, but there are {size} nodes"
             raise DamagedFile(f"{path}, row {row + first_row}", problem)
+
+
+def require_once(path: Path, numbers: np.ndarray, what: str = "node") -> None:
+    """Checks that a file lists no number twice.
+
+    Args:
+        path: The file, for the error.
+        numbers: The numbers in the order of its rows.
+        what: What they number.
+
+    Raises:
+        DamagedFile: A number is listed again.
+    """
+    _, first = np.unique(numbers, return_index=True)
+    if len(first) < len(numbers):
+        row = int(np.setdiff1d(np.arange(len(numbers)), first)[0])
+        problem = f"lists {what} {numbers[row]} a second time"
+        raise DamagedFile(f"{path}, row {row + 1}", problem)
+
+
+def node_mask(path: Path, nodes: np.ndarray, num_nodes: int) -> np.ndarray:
+    """The mask of the nodes that a file lists, each of them once."""
+    require_nodes(path, nodes, num_nodes)
+    require_once(path, nodes)
+    mask = np.zeros(num_nodes, dtype=bool)
+    mask[nodes] = True
+    return mask

@@ -10,7 +10,12 @@ from tempergat.data.dataset import MASKS
 from tempergat.data.features import as_tensor, to_scipy
 from tempergat.data.formats.errors import DamagedFile
 from tempergat.data.formats.graphs import deduplicate, make_graph, narrow, symmetrize
-from tempergat.data.formats.number_tables import read_edges, read_numbers, require_nodes
+from tempergat.data.formats.number_tables import (
+    node_mask,
+    read_edges,
+    read_numbers,
+    require_nodes,
+)
 from tempergat.data.formats.numpy_files import (
     class_numbers,
     load_array,
@@ -120,12 +125,18 @@ def read_reddit(paths: dict[str, Path]) -> Data:
         if len(values) != num_nodes:
             problem = f"has {len(values)} rows of {name} for {num_nodes} nodes"
             raise DamagedFile(path, problem, both=True)
+    types = nodes["node_types"]
+    unknown = np.flatnonzero(~np.isin(types, range(1, len(MASKS) + 1)))
+    if len(unknown):
+        row = int(unknown[0])
+        problem = f"has type {types[row]}; types are 1, 2 and 3 (training to test)"
+        raise DamagedFile(f"{path}, row {row + 1} of node_types", problem)
     return make_graph(
         num_nodes,
         edge_index=edge_index,
         x=nodes["feature"].astype(np.float32, copy=False),
         y=class_numbers(path, nodes["label"]),
-        **{mask: nodes["node_types"] == at for at, mask in enumerate(MASKS, start=1)},
+        **{mask: types == at for at, mask in enumerate(MASKS, start=1)},
     )
 
 
@@ -156,9 +167,10 @@ def read_magnn(paths: dict[str, Path], types: Sequence[str]) -> HeteroData:
             f"has {len(labels)} labels for {target.num_nodes} nodes",
         )
     target.y = as_tensor(labels)
-    splits = load_arrays(paths["train_val_test_idx.npz"], *_SPLITS.values())
+    path = paths["train_val_test_idx.npz"]
+    splits = load_arrays(path, *_SPLITS.values())
     for mask, name in _SPLITS.items():
-        target[mask] = as_tensor(np.isin(np.arange(len(labels)), splits[name]))
+        target[mask] = as_tensor(node_mask(path, splits[name], len(labels)))
     adjacency = load_csr(paths["adjM.npz"])
     wanted = (len(numbers), len(numbers))
     require_shape(paths["adjM.npz"], "the matrix", adjacency.shape, wanted)

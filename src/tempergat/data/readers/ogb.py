@@ -10,12 +10,14 @@ from torch_geometric.data import Data, HeteroData
 from tempergat.base import UserError
 from tempergat.data.dataset import MASKS, UNLABELLED
 from tempergat.data.features import as_tensor
+from tempergat.data.formats.errors import DamagedFile
 from tempergat.data.formats.graphs import add_relation, make_graph, narrow, symmetrize
-from tempergat.data.formats.number_tables import read_edges, read_numbers, require_nodes
+from tempergat.data.formats.number_tables import node_mask, read_edges, read_numbers
 from tempergat.data.formats.numpy_files import class_numbers
 
 _SPLIT_FILES = dict(zip(MASKS, ("train", "valid", "test"), strict=True))
 _YEAR_CLASSES = 5
+_EDGES, _EDGE_COUNT = "edge.csv.gz", "num-edge-list.csv.gz"
 
 
 def read_arxiv(paths: dict[str, Path], directed: bool = False) -> Data:
@@ -25,7 +27,7 @@ def read_arxiv(paths: dict[str, Path], directed: bool = False) -> Data:
     """
     graph = _read_homogeneous(paths, "time")
     num_nodes = int(graph.num_nodes)
-    edges = read_edges(paths["raw/edge.csv.gz"], num_nodes)
+    edges = _edges(paths, "raw", num_nodes)
     if not directed:
         edges = symmetrize(edges, num_nodes)
     graph.edge_index = as_tensor(narrow(edges, num_nodes))
@@ -36,7 +38,7 @@ def read_products(paths: dict[str, Path]) -> Data:
     """ogbn-products. The archive lists every undirected edge once."""
     graph = _read_homogeneous(paths, "sales_ranking")
     num_nodes = int(graph.num_nodes)
-    edges = read_edges(paths["raw/edge.csv.gz"], num_nodes)
+    edges = _edges(paths, "raw", num_nodes)
     # Not merged: OGB counts both directions of every listed edge, 123,718,280 in all.
     graph.edge_index = as_tensor(symmetrize(edges, num_nodes, merge=False))
     return graph
@@ -85,10 +87,11 @@ def read_mag(paths: dict[str, Path], features: str = "averaged") -> HeteroData:
     data["paper"].x = as_tensor(x)
     labels = _labels(paths["raw/node-label/paper/node-label.csv.gz"], papers)
     data["paper"].y = as_tensor(labels)
-    for name, path in paths.items():
-        if name.startswith("raw/relations/"):
-            source, relation, target = name.split("/")[2].split("___")
-            edges = read_edges(path, counts[source], counts[target])
+    for name in paths:
+        if name.startswith("raw/relations/") and name.endswith(_EDGES):
+            folder = name.removesuffix(f"/{_EDGES}")
+            source, relation, target = folder.split("/")[2].split("___")
+            edges = _edges(paths, folder, counts[source], counts[target])
             add_relation(data, (source, relation, target), edges)
     for mask, file in _SPLIT_FILES.items():
         path = paths[f"split/time/paper/{file}.csv.gz"]
@@ -143,11 +146,18 @@ def _labels(path: Path, num_nodes: int) -> np.ndarray:
 
 
 def _mask(path: Path, num_nodes: int) -> np.ndarray:
-    nodes = read_numbers(path, np.int64, 1)[:, 0]
-    require_nodes(path, nodes, num_nodes)
-    mask = np.zeros(num_nodes, dtype=bool)
-    mask[nodes] = True
-    return mask
+    return node_mask(path, read_numbers(path, np.int64, 1)[:, 0], num_nodes)
+
+
+def _edges(paths: dict[str, Path], folder: str, *sizes: int) -> np.ndarray:
+    """The edges in a folder of the archive, as many as it says there."""
+    path, count = (paths[f"{folder}/{name}"] for name in (_EDGES, _EDGE_COUNT))
+    listed = int(read_numbers(count, np.int64, 1, 1)[0, 0])
+    edges = read_edges(path, *sizes)
+    if edges.shape[1] != listed:
+        problem = f"has {edges.shape[1]} rows, but {count.name} says {listed}"
+        raise DamagedFile(path, problem, both=True)
+    return edges
 
 
 def _node_counts(path: Path) -> dict[str, int]:

@@ -26,7 +26,7 @@ from tempergat.data.dataset import UNLABELLED
 from tempergat.data.features import as_tensor
 from tempergat.data.formats.errors import DamagedFile
 from tempergat.data.formats.graphs import add_relation, deduplicate, make_graph
-from tempergat.data.formats.number_tables import read_numbers
+from tempergat.data.formats.number_tables import read_numbers, require_once
 from tempergat.data.formats.pickles import (
     PLAIN_DATA,
     TypeRecord,
@@ -52,6 +52,7 @@ def read_planetoid(paths: dict[str, Path]) -> Data:
     test_index = read_numbers(part["test.index"], np.int64, 1)[:, 0]
     if not len(test_index):
         raise DamagedFile(part["test.index"], "is empty")
+    require_once(part["test.index"], test_index)
     known = matrices["allx"].shape[0]
     num_nodes = max(known, int(test_index.max()) + 1)
     if len(test_index) != matrices["tx"].shape[0] or test_index.min() < known:

@@ -19,7 +19,7 @@ from tempergat.data.dataset import UNLABELLED
 from tempergat.data.features import as_tensor
 from tempergat.data.formats.errors import DamagedFile
 from tempergat.data.formats.graphs import narrow, symmetrize, transpose
-from tempergat.data.formats.number_tables import read_numbers
+from tempergat.data.formats.number_tables import read_numbers, require_once
 
 # Columns of a profile: the user, public, completion, gender, region, last login,
 # registration, age, then the free-text fields.
@@ -60,8 +60,10 @@ def read_pokec(paths: dict[str, Path]) -> HeteroData:
     users = _Users()
     for row, fields in _profiles(profiles):
         users.add(profiles, row, fields)
-    order = np.argsort(np.array(users.identifiers, dtype=np.int64), kind="stable")
-    identifiers = np.array(users.identifiers, dtype=np.int64)[order]
+    identifiers = np.array(users.identifiers, dtype=np.int64)
+    require_once(profiles, identifiers, "user")
+    order = np.argsort(identifiers)
+    identifiers = identifiers[order]
     data = HeteroData()
     data["user"].num_nodes = len(order)
     data["user"].x = as_tensor(users.features()[order])
