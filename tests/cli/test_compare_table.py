@@ -172,3 +172,38 @@ def test_a_table_has_no_method_that_only_a_later_recipe_asked_for(
     # The third recipe may have asked for the earlier runs of gcn, so a note says it.
     assert tables[2] == ["gcn", "gat"]
     assert "gcn: the runs are also in an earlier table" in found[2]["notes"][0]
+
+
+def test_learned_values_are_printed_from_the_store(
+    command: Command, tmp_path: Path, recipe: Path
+) -> None:
+    graph = write_graph(tmp_path / "graph.npz")
+    methods = ("--methods", "gat,temp_gated")
+    ended = command("compare", graph, *methods, "--runs", 2, "--recipe", recipe)
+    assert "last gate" not in ended.out
+    found = command.facts("compare", "--table", "tempergat-out")[0]["results"][1]
+    ended = command("compare", "--table", "tempergat-out", "--learned")
+    (heading,) = (line for line in ended.out.splitlines() if "last gate" in line)
+    assert " ".join(heading.split()) == "method layer T gate last T last gate"
+    *_, first, second = (
+        line.split() for line in ended.out.splitlines() if "temp_gated " in line
+    )
+    for layer, row in enumerate((first, second)):
+        assert row[:2] == ["temp_gated", str(layer + 1)]
+        means = (
+            found[moment][name][layer]
+            for moment in ("selected", "last")
+            for name in ("temperatures", "gate_means")
+        )
+        assert row[2::3] == [f"{mean:.3f}" for mean in means]
+
+
+def test_methods_without_temperature_and_gate_have_learned_nothing_to_print(
+    command: Command, tmp_path: Path, recipe: Path
+) -> None:
+    graph = write_graph(tmp_path / "graph.npz")
+    ended = command(
+        "compare", graph, "--methods", "gat", "--runs", 2, "--recipe", recipe,
+        "--learned",
+    )  # fmt: skip
+    assert "no method here has a temperature or a gate" in ended.out

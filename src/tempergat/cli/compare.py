@@ -120,11 +120,19 @@ _Noise = Annotated[
         show_default=False,
     ),
 ]
+_Learned = Annotated[
+    bool,
+    typer.Option(
+        "--learned",
+        help="Print learned temperatures and mean gates by layer too; the JSON always "
+        "has them.",
+    ),
+]
 
 
 # What has a meaning beside --table.
 _BESIDE_TABLE = (
-    *("datasets", "table", "baseline", "tune"),
+    *("datasets", "table", "baseline", "tune", "learned"),
     *("as_json", "quiet", "verbose"),
 )
 # What `train` has no need of, and what it cannot do.
@@ -147,6 +155,7 @@ def compare(
     ray: _Ray = None,
     tune: _Tune = None,
     noise: _Noise = None,
+    learned: _Learned = False,
     *,
     settings: Settings,
     reading: ReadingOptions,
@@ -170,7 +179,7 @@ def compare(
     """
     if table is not None:
         _refuse_beside_table(context)
-        shown = {"as_json": as_json, "verbose": verbose}
+        shown = {"as_json": as_json, "verbose": verbose, "learned": learned}
         _print_stored(table, datasets or [], baseline, tune, **shown)
         return
     names = datasets or [DEMONSTRATION]
@@ -198,6 +207,7 @@ def compare(
             quiet=quiet,
             as_json=as_json,
             verbose=verbose,
+            learned=learned,
         )
         plans = _read_graphs(
             plans,
@@ -278,6 +288,7 @@ def _print_stored(
     *,
     as_json: bool,
     verbose: bool,
+    learned: bool,
 ) -> None:
     """Print the comparisons of a store; the list of them as JSON.
 
@@ -303,6 +314,6 @@ def _print_stored(
     for number, comparison in enumerate(comparisons):
         if number:
             echo("")
-        print_comparison(comparison, verbose=verbose)
+        print_comparison(comparison, verbose=verbose, learned=learned)
     if len(comparisons) == len(datasets) > 1:
         print_result(Comparisons(tuple(comparisons)), as_json=False, verbose=verbose)

@@ -39,6 +39,7 @@ class TerminalDisplay(Lines):
         quiet: Whether to show no progress.
         as_json: Whether tables are JSON, which is printed at the end.
         verbose: Whether tables have all their notes.
+        learned: Whether learned temperatures and gates are printed too.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class TerminalDisplay(Lines):
         quiet: bool,
         as_json: bool,
         verbose: bool = False,
+        learned: bool = False,
     ) -> None:
         super().__init__(lambda line: None if quiet else console.print(line))
         self._plans = plans
@@ -57,6 +59,7 @@ class TerminalDisplay(Lines):
         self._train_options = train_options
         self._as_json = as_json
         self._verbose = verbose
+        self._learned = learned
         self._is_first = True
         self._live: Live | None = None
         can_move_cursor = console.is_terminal and not console.is_dumb_terminal
@@ -96,7 +99,9 @@ class TerminalDisplay(Lines):
             echo("")
         self._is_first = False
         train = self._train(comparison)
-        print_comparison(comparison, verbose=self._verbose, train=train)
+        print_comparison(
+            comparison, verbose=self._verbose, learned=self._learned, train=train
+        )
 
     def _train(self, comparison: Comparison) -> str | None:
         """The command that repeats the simplest of the best methods."""
@@ -187,6 +192,7 @@ def print_comparison(
     *,
     with_answer: bool = True,
     verbose: bool = False,
+    learned: bool = False,
     train: str | None = None,
 ) -> None:
     """Print the table of one graph, the files that were written, and the answer.
@@ -195,9 +201,15 @@ def print_comparison(
         comparison: The comparison.
         with_answer: Whether the answer is printed; it comes last.
         verbose: Whether all notes of the table are printed.
+        learned: Whether learned temperatures and gates are printed too.
         train: The command that repeats the best method.
     """
     print_table(SafeConsole(), comparison.text_table, verbose=verbose)
+    if learned and comparison.learned:
+        echo("")
+        print_table(SafeConsole(), comparison.learned_table)
+    elif learned:
+        echo("learned  no method here has a temperature or a gate")
     _print_files(comparison)
     if comparison.choice:
         echo(comparison.choice)

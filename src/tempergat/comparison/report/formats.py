@@ -45,9 +45,10 @@ def signed(value: float | None, digits: int = 2) -> str:
     return text if float(text) != 0.0 else f"{0:.{digits}f}"
 
 
-def mean_and_std(mean: float | None, std: float | None) -> str:
+def mean_and_std(mean: float | None, std: float | None, digits: int = 2) -> str:
     """`81.35 ± 0.95`, as the paper writes it."""
-    return percent(mean) if std is None else f"{percent(mean)} ± {percent(std)}"
+    text = percent(mean, digits)
+    return text if std is None else f"{text} ± {percent(std, digits)}"
 
 
 def p_value(p: float | None) -> str:

@@ -24,6 +24,7 @@ from tempergat.comparison.html_report.report import report_html
 from tempergat.comparison.html_report.tables import notebook_html
 from tempergat.comparison.report.answers import Answer
 from tempergat.comparison.report.formats import Table, as_latex, as_markdown, as_text
+from tempergat.comparison.report.learned import learned_rows, learned_table
 from tempergat.comparison.report.records import as_json, as_rows
 from tempergat.comparison.report.sentences import answer, claims, verdict
 from tempergat.comparison.report.tables import recipes_table, result_table
@@ -309,6 +310,21 @@ class Comparison(Written):
                 "another folder"
             )
         return np.array(counts)
+
+    @property
+    def learned(self) -> list[dict[str, Any]]:
+        """Temperatures and mean gates, a row of plain values per method and layer.
+
+        Means and standard deviations over finished runs at the epoch of the scores;
+        `last_temperature` and `last_gate` at the last epoch. None for what a layer
+        lacks; methods without temperature and gate have no row.
+        """
+        return learned_rows(self.runs)
+
+    @property
+    def learned_table(self) -> Table:
+        """`learned` as people read it."""
+        return learned_table(self.result.dataset, self.learned)
 
     @property
     def text_table(self) -> Table:
