@@ -90,9 +90,15 @@ def no_difference() -> str:
     return str((picks["finding"] == "no difference").sum())
 
 
-def within(method: str = "") -> str:
-    """The graphs where a method, or the pick, is within noise of the best one."""
-    return str(choices().loc[f"always {method}" if method else PICK, "within"])
+def generated() -> str:
+    """The number of graphs that were drawn."""
+    return str(rows().dropna(subset=["sigma"])["graph"].nunique())
+
+
+def below(method: str = "") -> str:
+    """Points of a method, or of the pick, below the best one, mean over graphs."""
+    choice = f"always {method}" if method else PICK
+    return f"{choices().loc[choice, 'below']:.2f}"
 
 
 def points(method: str) -> str:
@@ -129,7 +135,8 @@ TABLES = {"choices": choice_table}
 NUMBERS = {
     "graphs": graphs,
     "no_difference": no_difference,
-    "within": within,
+    "generated": generated,
+    "below": below,
     "points": points,
     "p": corrected_p,
     "beaten": beaten,

@@ -1,86 +1,133 @@
-"""The gains at settings that the paper leaves open, under three selection rules."""
+"""The gains at settings that the paper leaves open, under three selection rules.
+
+A cell is a choice of these settings and a rule that selects a run's epoch. The settings
+are those of the recipes, chosen for each dataset, or one choice for all datasets.
+"""
 
 import math
 from functools import cache
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 
-from studies.homogeneous.beside import RULES, moments, paper_moments
+from studies.homogeneous import beside
+from studies.homogeneous.beside import DATASETS, GATED, RULES, moments, paper_moments
 from studies.results import read_plan, read_runs
 from tempergat.nn import METHODS
 from tempergat.stats import Summary, deviation_distance, summarise, welch
 
 PLAN = read_plan("calibration")
+RECIPES = "the recipes"
 
 
 class Cell(NamedTuple):
-    """Settings that the paper leaves open, and their distance from its baselines."""
+    """Settings, the rule, and their distance from the paper's baselines."""
 
     distance: float
-    training: str
+    settings: str
     rule: str
 
 
 @cache
-def scores(rule: str) -> pd.DataFrame:
-    """Test scores in percent by variation, dataset, training, seed; methods as columns.
+def calibration_runs() -> pd.DataFrame:
+    """The runs with one choice of settings for all datasets."""
+    return pd.concat(read_runs(f"calibration/{name}.csv") for name in DATASETS)
+
+
+@cache
+def _one_choice(rule: str) -> pd.DataFrame:
+    """Test scores by variation, settings, dataset and seed; methods as columns.
 
     Runs without a variation have an empty one.
     """
-    runs = pd.concat(read_runs(f"calibration/{name}.csv") for name in PLAN["datasets"])
+    runs = calibration_runs().copy()
     runs["variation"] = ""
     for name, settings in PLAN["variations"].items():
         for setting, value in settings.items():
             runs.loc[runs[setting] == value, "variation"] = name
-    drops = runs["attention_dropout"] > 0.0
-    trainings = (runs["normalize_features"], drops, runs["weight_decay"])
-    runs["training"] = [str(values) for values in zip(*trainings, strict=True)]
-    index = ["variation", "dataset", "training", "seed"]
+    features = runs["normalize_features"].map({True: "rows sum to one, "}).fillna("")
+    drops = runs["attention_dropout"].gt(0.0).map({True: "", False: "no dropout, "})
+    runs["settings"] = features + drops + runs["weight_decay"].map("decay {:g}".format)
+    index = ["variation", "settings", "dataset", "seed"]
     return 100.0 * runs.pivot(index=index, columns="method", values=f"{rule}_test")
+
+
+def scores(settings: str, dataset: str, rule: str) -> pd.DataFrame:
+    """Test scores in percent: a row for each seed, a column for each method."""
+    if settings == RECIPES:
+        return beside.scores(dataset, rule)
+    return _one_choice(rule).loc["", settings, dataset]
 
 
 @cache
 def cells() -> list[Cell]:
     """The cells where all variants were run, nearest to the paper's baselines first."""
-    return sorted(
-        Cell(_distance(found), training, rule)
-        for rule in RULES
-        for training, found in scores(rule).loc[""].dropna().groupby("training")
-    )
+    found = []
+    for rule in RULES:
+        whole = _one_choice(rule).loc[""].dropna()
+        names = [RECIPES, *whole.index.unique("settings")]
+        found += [Cell(_distance(name, rule), name, rule) for name in names]
+    return sorted(found)
 
 
-def _distance(found: pd.DataFrame) -> float:
+def _distance(settings: str, rule: str) -> float:
     """Root mean square distance of the baselines' means and deviations."""
     squares = []
-    for dataset in PLAN["datasets"]:
+    for dataset in DATASETS:
+        found = scores(settings, dataset, rule)
         for method in PLAN["baselines"]:
-            ours = moments(found.loc[dataset][method])
-            theirs = paper_moments(dataset, method)
+            ours, theirs = moments(found[method]), paper_moments(dataset, method)
             squares.append(welch(ours, theirs).in_standard_errors ** 2)
             squares.append(deviation_distance(*ours[1:], *theirs[1:]) ** 2)
     return math.sqrt(sum(squares) / len(squares))
 
 
+def held(cell: Cell, methods: list[str], datasets: tuple[str, ...]) -> tuple[int, int]:
+    """How many of the paper's gains of some variants hold in a cell, and of how many.
+
+    A gain holds where our runs show the variant to be better than its backbone.
+    """
+    verdicts = [
+        beside.gains(scores(cell.settings, name, cell.rule))[method].verdict
+        for name in datasets
+        for method in methods
+        if beside.paper_gain(name, method) > 0.0
+    ]
+    return verdicts.count("better"), len(verdicts)
+
+
+def correlation(cell: Cell) -> float:
+    """Pearson's correlation of the gated variants' gains with the paper's."""
+    pairs = [
+        (gain.difference, beside.paper_gain(name, method))
+        for name in DATASETS
+        for method, gain in beside.gains(scores(cell.settings, name, cell.rule)).items()
+        if method in GATED
+    ]
+    return float(np.corrcoef(np.transpose(pairs))[0, 1])
+
+
 @cache
 def gains(dataset: str, method: str) -> dict[Cell, Summary]:
-    """A variant's gain over its backbone in every cell, nearest first."""
+    """A variant's gain over its backbone in every cell that has it, nearest first."""
     found = {}
     for cell in cells():
-        of_cell = scores(cell.rule).loc["", dataset, cell.training]
-        gain = of_cell[method] - of_cell[METHODS[method].backbone]
-        # Equal scores have a difference of 0, whatever their last bits.
-        found[cell] = summarise(gain.round(9))
+        of_cell = scores(cell.settings, dataset, cell.rule)
+        if method in of_cell:
+            gain = of_cell[method] - of_cell[METHODS[method].backbone]
+            # Equal scores have a difference of 0, whatever their last bits.
+            found[cell] = summarise(gain.round(9))
     return found
-
-
-def side(gain: Summary) -> str:
-    """Where the interval of a gain is: above 0, below 0 or around it."""
-    return "above" if gain.low > 0.0 else "below" if gain.high < 0.0 else "around"
 
 
 def change(variation: str, dataset: str, rule: str) -> tuple[int, Summary]:
     """How many methods a variation concerns, and their average change of the score."""
-    varied, plain = (scores(rule).loc[name, dataset] for name in (variation, ""))
+    every, nearest = _one_choice(rule), _nearest_choice()
+    varied, plain = (every.loc[name, nearest, dataset] for name in (variation, ""))
     changes = (varied - plain).dropna(how="all").dropna(axis=1)
     return changes.shape[1], summarise(changes.mean(axis=1))
+
+
+def _nearest_choice() -> str:
+    return next(cell.settings for cell in cells() if cell.settings != RECIPES)

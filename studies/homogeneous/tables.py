@@ -1,17 +1,21 @@
 """Tables, numbers and figures of docs/reproduction.md."""
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Iterator
 
-from studies.homogeneous import beside, figures, multiverse
-from studies.homogeneous.beside import DATASETS, FIRST_RULE, GROUPS, RULES, TABLE
+from studies.homogeneous import beside, combining, figures, multiverse
+from studies.homogeneous.beside import ALONE, DATASETS, FIRST_RULE, GATED, PAPER, RULES
+from studies.homogeneous.multiverse import RECIPES, Cell
 from studies.pages import markdown_table
 from tempergat.comparison.paper import BACKBONE_OF
 from tempergat.comparison.report.formats import mean_and_std, p_value, percent, signed
 from tempergat.stats import Summary
 
 PAGE = "reproduction"
-GATED, ALONE = GROUPS.values()
+# Where the paper's gated variants gain.
+GAINING = ("cora", "citeseer")
+DIFFERS = "†"
+SETTINGS = ("recipes", "nearest", "second")
+CELL_HEAD = ["settings", "epoch selected by"]
 
 
 def with_interval(value: float | None, low: float | None, high: float | None) -> str:
@@ -24,165 +28,265 @@ def mean_interval(found: Summary) -> str:
     return with_interval(found.mean, found.low, found.high)
 
 
-def outcomes(rule: str, methods: Sequence[str] = tuple(BACKBONE_OF)) -> list[str]:
-    """What our runs say about the paper's gains of some variants."""
-    found = [beside.outcome(name, m, rule) for name in DATASETS for m in methods]
-    return [outcome for outcome in found if outcome != beside.NO_GAIN]
-
-
-def by_rule() -> str:
-    """The outcomes of the paper's gains under each selection rule."""
+def held() -> str:
+    """How many of the paper's gains hold in each cell, nearest first."""
     rows = []
-    for rule, words in RULES.items():
-        every = outcomes(rule)
-        counts = [every.count(o) for o in ("holds", "within noise", "reversed")]
-        found = [outcomes(rule, methods) for methods in GROUPS.values()]
-        held = [f"{of_one.count('holds')} of {len(of_one)}" for of_one in found]
-        rows.append([words, *map(str, counts), *held])
-    head = ["epoch selected by", "hold", "within noise", "reversed"]
-    head += ["gated variants' gains that hold", "temperature alone"]
-    return markdown_table(head, rows)
+    for cell in multiverse.cells():
+        counts = [held_of(cell, GATED, (name,)) for name in GAINING]
+        counts.append(held_of(cell, ALONE, DATASETS))
+        row = [cell.settings, RULES[cell.rule], f"{cell.distance:.1f}", *counts]
+        rows.append([*row, f"{multiverse.correlation(cell):.2f}"])
+    head = [*CELL_HEAD, "distance", *(f"gated, {name}" for name in GAINING)]
+    return markdown_table([*head, "temperature alone", "correlation"], rows, words=2)
 
 
-def pooled() -> str:
-    """The average gain of the gated variants, and of a temperature alone."""
-    rows = []
-    for words, methods in (
-        (f"{len(GATED)} gated variants", GATED),
-        (f"temperature alone ({len(ALONE)} variants)", ALONE),
-    ):
-        for name in DATASETS:
-            found = [beside.pooled_gain(name, methods, rule) for rule in RULES]
-            rows.append([words, name, *map(mean_interval, found)])
-    return markdown_table(["variants", "dataset", *RULES.values()], rows)
+def held_of(cell: Cell, methods: list[str], datasets: tuple[str, ...]) -> str:
+    """How many of some gains hold in a cell."""
+    count, every = multiverse.held(cell, methods, datasets)
+    return f"{count} of {every}"
 
 
-def ranges() -> str:
-    """Each variant's gains over the cells near the paper's baselines."""
-    rows, head = [], ["variant"]
-    for name in multiverse.PLAN["datasets"]:
-        head += [f"{name}, paper", "ours: range; above 0, below 0"]
-    for method in multiverse.PLAN["variants"]:
-        row = [method]
-        for name in multiverse.PLAN["datasets"]:
-            in_paper = method in BACKBONE_OF
-            row.append(signed(beside.paper_gain(name, method) if in_paper else None))
-            row.append(_range(name, method))
-        rows.append(row)
-    return markdown_table(head, rows)
-
-
-def _range(dataset: str, method: str) -> str:
-    near = [
-        gain
-        for cell, gain in multiverse.gains(dataset, method).items()
-        if cell.distance <= multiverse.PLAN["near_standard_errors"]
+def averages() -> str:
+    """The average gains of the gated variants and of a temperature alone."""
+    groups = [(methods, name) for methods in (GATED, ALONE) for name in DATASETS]
+    paper = [
+        signed(sum(beside.paper_gain(name, m) for m in methods) / len(methods))
+        for methods, name in groups
     ]
-    means = [gain.mean for gain in near]
-    sides = [multiverse.side(gain) for gain in near]
-    counts = f"{sides.count('above')}, {sides.count('below')} of {len(near)}"
-    return f"{signed(min(means))} to {signed(max(means))}; {counts}"
+    rows = [["the paper", "not stated", *paper]]
+    for cell in multiverse.cells():
+        found = [
+            beside.average_gain(
+                multiverse.scores(cell.settings, name, cell.rule), methods
+            )
+            for methods, name in groups
+        ]
+        shown = [f"{signed(one.mean)} ± {one.high - one.mean:.2f}" for one in found]
+        rows.append([cell.settings, RULES[cell.rule], *shown])
+    words = ["gated", "temperature"]
+    heads = [f"{word}, {name}" for word in words for name in DATASETS]
+    return markdown_table([*CELL_HEAD, *heads], rows, words=2)
+
+
+def scores() -> str:
+    """The scores of all methods beside the paper's."""
+    rows = []
+    for method in beside.scores(DATASETS[0]):
+        row = [method]
+        for name in DATASETS:
+            ours = beside.scores(name)[method]
+            agrees = beside.cell_tests(name)[method][1]
+            mean, std, _ = beside.paper_moments(name, method)
+            row.append(mean_and_std(mean, std))
+            row.append(mean_and_std(ours.mean(), ours.std()))
+            row[-1] += "" if agrees else f" {DIFFERS}"
+        rows.append(row)
+    return markdown_table(["method", *_columns()], rows)
+
+
+def variants() -> str:
+    """The gains of all variants beside the paper's."""
+    rows = []
+    for method in BACKBONE_OF:
+        row = [method]
+        for name in DATASETS:
+            gain = beside.gains(beside.scores(name))[method]
+            shown = with_interval(gain.difference, gain.low, gain.high)
+            is_shown = gain.verdict in ("better", "worse")
+            row.append(signed(beside.paper_gain(name, method)))
+            row.append(f"{shown}, {gain.verdict}" if is_shown else shown)
+        rows.append(row)
+    return markdown_table(["variant", *_columns()], rows)
+
+
+def _columns() -> Iterator[str]:
+    for name in DATASETS:
+        yield f"{name}, paper"
+        yield "ours"
+
+
+def joint(what: str, dataset: str) -> str:
+    """How many variants are `below` the paper's, their `difference`, or its `p`."""
+    below, test = beside.joint_test(dataset)
+    return {
+        "below": str(below),
+        "difference": percent(-test.difference),
+        "p": p_value(test.p),
+    }[what]
+
+
+def combined() -> str:
+    """Each combination minus the better of its parts."""
+    rows = []
+    for name in DATASETS:
+        for method in combining.COMBINED:
+            row = [name, method, signed(combining.paper_gain(name, method))]
+            gains = [_combined(RECIPES, rule, name, method) for rule in RULES]
+            rows.append([*row, *(with_interval(*gain) for gain in gains)])
+    head = ["dataset", "combination", "the paper", *RULES.values()]
+    return markdown_table(head, rows, words=2)
+
+
+def _combined(settings: str, rule: str, name: str, method: str) -> combining.Gain:
+    return combining.gain(multiverse.scores(settings, name, rule), method)
+
+
+def combined_counts() -> str:
+    """How many combinations are better and worse at all settings."""
+    rows = []
+    for settings in SETTINGS:
+        row = [named(settings)]
+        for rule in RULES:
+            above, below = (combinations(s, settings, rule) for s in ("above", "below"))
+            row.append(f"{above} above, {below} below")
+        rows.append(row)
+    return markdown_table(["settings", *RULES.values()], rows)
+
+
+def combinations(side: str, settings: str, rule: str) -> str:
+    """How many combinations have an interval on one side of 0, or how many there are.
+
+    Args:
+        side: `above`, `below` or `all`.
+        settings: As `named` takes them.
+        rule: The selection rule.
+    """
+    gains = [
+        _combined(named(settings), rule, name, method)
+        for name in DATASETS
+        for method in combining.COMBINED
+    ]
+    counts = {
+        "above": sum(gain.low > 0.0 for gain in gains),
+        "below": sum(gain.high < 0.0 for gain in gains),
+        "all": len(gains),
+    }
+    return str(counts[side])
+
+
+def paper_combinations(side: str) -> str:
+    """How many of the paper's combinations are above both parts, or how many it has."""
+    every = [(name, method) for name in PAPER for method in combining.COMBINED]
+    above = [combining.paper_gain(*one) > 0.0 for one in every]
+    return str(sum(above) if side == "above" else len(above))
 
 
 def variations() -> str:
     """What settings change that baselines do not have."""
     rows = []
     for variation in multiverse.PLAN["variations"]:
-        for name in multiverse.PLAN["datasets"]:
+        for name in DATASETS:
             found = [multiverse.change(variation, name, rule) for rule in RULES]
             changes = [mean_interval(change) for _, change in found]
             rows.append([variation, name, str(found[0][0]), *changes])
-    return markdown_table(["variation", "dataset", "methods", *RULES.values()], rows)
+    head = ["variation", "dataset", "methods", *RULES.values()]
+    return markdown_table(head, rows, words=2)
 
 
-def joint() -> str:
-    """All variants together beside the paper's."""
-    rows = []
-    for name in DATASETS:
-        for kind in ("scores", "gains"):
-            below, test, correlated = beside.joint_tests(name, of_gains=kind == "gains")
-            difference = with_interval(test.difference, *test.interval())
-            row = [name, kind, f"{below} of {len(BACKBONE_OF)}", difference]
-            rows.append([*row, p_value(test.p), p_value(correlated.p)])
-    head = ["dataset", "variants'", "below the paper's"]
-    head += ["average difference (95 % interval)", "p", "p, correlated"]
-    return markdown_table(head, rows)
+def named(settings: str) -> str:
+    """The settings of a cell: `recipes`, or the `nearest` or `second` other choice."""
+    if settings == "recipes":
+        return RECIPES
+    found = [cell.settings for cell in multiverse.cells() if cell.settings != RECIPES]
+    nearest, second = dict.fromkeys(found)
+    return {"nearest": nearest, "second": second}[settings]
 
 
-def agreement() -> str:
-    """How many cells agree with the paper's."""
-    rows = []
-    for name in DATASETS:
-        agree = [agrees for _, agrees in beside.cell_tests(name).values()]
-        failed = beside.runs_on(name)["status"].ne("done").sum()
-        rows.append([name, f"{sum(agree)} of {len(agree)}", str(failed)])
-    head = ["dataset", "cells that agree with the paper's", "failed runs"]
-    return markdown_table(head, rows)
+def of_cell(made: Callable[[Cell], str]) -> Callable[[str, str], str]:
+    """A number of a cell that settings and a rule name."""
+
+    def number(settings: str, rule: str) -> str:
+        name = named(settings), rule
+        return made(next(cell for cell in multiverse.cells() if cell[1:] == name))
+
+    return number
 
 
-def beside_paper(dataset: str, table: str = TABLE) -> str:
-    """The scores of all methods on a dataset beside the paper's."""
-    rows = []
-    for method, (test, agrees) in beside.cell_tests(dataset, table).items():
-        mean, std, _ = beside.paper_moments(dataset, method)
-        ours = beside.scores(dataset, table=table)[method]
-        row = [method, mean_and_std(mean, std), mean_and_std(ours.mean(), ours.std())]
-        away = [signed(test.difference), signed(test.in_standard_errors, 1)]
-        rows.append([*row, str(ours.count()), *away, "yes" if agrees else "no"])
-    head = ["method", "paper", "ours", "runs", "difference", "standard errors"]
-    return markdown_table([*head, "agrees"], rows)
+def gated_gains(pick: Callable[[list[int]], int]) -> Callable[[str], str]:
+    """A number of the gated gains that hold, over the settings of a rule."""
+
+    def number(rule: str) -> str:
+        cells = [cell for cell in multiverse.cells() if cell.rule == rule]
+        return str(pick([multiverse.held(cell, GATED, GAINING)[0] for cell in cells]))
+
+    return number
 
 
-def variants(dataset: str, table: str = TABLE) -> str:
-    """The gains of all variants on a dataset beside the paper's."""
-    rows = []
-    for method, gain in beside.gains(dataset, table=table).items():
-        row = [method, gain.baseline, signed(beside.paper_gain(dataset, method))]
-        row.append(with_interval(gain.difference, gain.low, gain.high))
-        row += [p_value(gain.t_p_holm), p_value(gain.wilcoxon_p_holm)]
-        row += [signed(gain.effect_size), signed(gain.correlation), gain.verdict]
-        rows.append([*row, beside.outcome(dataset, method, table=table)])
-    head = ["variant", "backbone", "paper", "ours (95 % interval)", "p", "p Wilcoxon"]
-    head += ["d", "correlation of pairs", "verdict", "the paper's gain"]
-    return markdown_table(head, rows)
+def gains_of(methods: list[str], datasets: tuple[str, ...]) -> str:
+    """How many of the paper's gains some variants have."""
+    return str(multiverse.held(multiverse.cells()[0], methods, datasets)[1])
 
 
-def in_every_cell(side: str, dataset: str) -> str:
-    """The variants whose interval is on one side of 0 in every cell."""
-    variants = multiverse.PLAN["variants"]
-    gains = {method: multiverse.gains(dataset, method) for method in variants}
-    sides = {m: {multiverse.side(g) for g in gains[m].values()} for m in variants}
-    return ", ".join(method for method in variants if sides[method] == {side})
+def agree(what: str) -> str:
+    """How many of our means agree with the paper's, or how many there are."""
+    every = [agrees for name in DATASETS for _, agrees in _tests(name)]
+    return str(sum(every) if what == "agree" else len(every))
+
+
+def _tests(name: str) -> list[tuple[object, bool]]:
+    return [*beside.cell_tests(name).values()]
+
+
+def against_gcn(verdict: str, dataset: str) -> str:
+    """How many methods with attention are better, or worse, than gcn."""
+    return str(sum(c.verdict == verdict for c in beside.against_gcn(dataset)))
+
+
+def without_attention_dropout(features: str) -> str:
+    """gat's mean on Cora without it, at the decay that is best for it.
+
+    Args:
+        features: `raw`, or `normalised` where each node's sum to one.
+    """
+    runs = multiverse.calibration_runs().query(
+        "dataset == 'cora' and method == 'gat' and attention_dropout == 0.0"
+    )
+    runs = runs[runs["normalize_features"] == (features == "normalised")]
+    means = runs.groupby("weight_decay")[f"{FIRST_RULE}_test"].mean()
+    return percent(100.0 * means.max())
+
+
+def runs(what: str) -> str:
+    """How many runs there are, how many failed, or the minutes that all took."""
+    found = [beside.runs_on(name) for name in DATASETS]
+    counts = {
+        "all": sum(map(len, found)),
+        "failed": sum((one["status"] != "done").sum() for one in found),
+        "minutes": sum(one["time_s"].sum() for one in found) / 60.0,
+    }
+    return f"{counts[what]:,.0f}"
 
 
 TABLES = {
-    "by_rule": by_rule,
-    "pooled": pooled,
-    "ranges": ranges,
-    "variations": variations,
-    "joint": joint,
-    "agreement": agreement,
-    "beside_paper": beside_paper,
+    "held": held,
+    "averages": averages,
+    "scores": scores,
     "variants": variants,
+    "combined": combined,
+    "combined_counts": combined_counts,
+    "variations": variations,
 }
 NUMBERS = {
-    "gated": lambda name, rule: signed(beside.pooled_gain(name, GATED, rule).mean),
-    "paper_gains": lambda: str(len(outcomes(FIRST_RULE))),
-    "temperature_gains": lambda: str(len(outcomes(FIRST_RULE, ALONE))),
-    "held": lambda rule: str(outcomes(rule).count("holds")),
-    "in_every_cell": in_every_cell,
-    "paper_gain": lambda name, method: signed(beside.paper_gain(name, method)),
-    "gain": lambda name, method: signed(beside.gains(name)[method].difference),
-    "gain_p": lambda name, method: p_value(beside.gains(name)[method].t_p_holm),
+    "gated": of_cell(lambda cell: str(multiverse.held(cell, GATED, GAINING)[0])),
+    "correlation": of_cell(lambda cell: f"{multiverse.correlation(cell):.2f}"),
+    "most_gated": gated_gains(max),
+    "least_gated": gated_gains(min),
+    "gated_gains": lambda: gains_of(GATED, GAINING),
+    "gated_contrasts": lambda: str(len(GATED) * len(DATASETS)),
+    "temperature_gains": lambda: gains_of(ALONE, DATASETS),
+    "trained": lambda: str(len(DATASETS)),
+    "datasets": lambda: str(len(PAPER)),
+    "agree": agree,
+    "joint": joint,
+    "away": lambda name, method: signed(beside.cell_tests(name)[method][0].difference),
+    "against_gcn": against_gcn,
+    "combinations": combinations,
+    "paper_combinations": paper_combinations,
+    "without_attention_dropout": without_attention_dropout,
     "paper": lambda name, method: percent(beside.paper_moments(name, method)[0]),
-    "ours": lambda name, method: percent(beside.scores(name)[method].mean()),
-    "away": lambda name, method: signed(
-        beside.cell_tests(name)[method][0].in_standard_errors, 1
-    ),
-    "seconds": lambda name: percent(beside.runs_on(name)["time_s"].sum(), 0),
+    "runs": runs,
 }
 FIGURES = {
-    "homogeneous-gains": figures.pooled_figure,
+    "gains-beside-paper": figures.beside_figure,
     "multiverse": figures.multiverse_figure,
-    **{f"scores-{name}": partial(figures.scores_figure, name) for name in DATASETS},
 }
