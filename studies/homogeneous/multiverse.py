@@ -97,15 +97,21 @@ def held(cell: Cell, methods: list[str], datasets: tuple[str, ...]) -> tuple[int
     return verdicts.count("better"), len(verdicts)
 
 
-def correlation(cell: Cell) -> float:
-    """Pearson's correlation of the gated variants' gains with the paper's."""
-    pairs = [
-        (gain.difference, beside.paper_gain(name, method))
-        for name in DATASETS
-        for method, gain in beside.gains(scores(cell.settings, name, cell.rule)).items()
-        if method in GATED
-    ]
-    return float(np.corrcoef(np.transpose(pairs))[0, 1])
+def correlation(cell: Cell, *, within: bool = False) -> float:
+    """Pearson's correlation of the gated variants' gains with the paper's.
+
+    Args:
+        cell: The cell.
+        within: Whether each dataset's average gain is taken away first.
+    """
+    pairs = []
+    for name in DATASETS:
+        found = beside.gains(scores(cell.settings, name, cell.rule))
+        gains = np.array(
+            [[found[m].difference, beside.paper_gain(name, m)] for m in GATED]
+        )
+        pairs.append(gains - gains.mean(axis=0) * within)
+    return float(np.corrcoef(np.concatenate(pairs).T)[0, 1])
 
 
 @cache

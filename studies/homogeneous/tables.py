@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
+from studies.calibration import tables as calibration
 from studies.homogeneous import beside, combining, figures, multiverse
 from studies.homogeneous.beside import ALONE, DATASETS, FIRST_RULE, GATED, PAPER, RULES
 from studies.homogeneous.multiverse import RECIPES, Cell
@@ -254,7 +255,7 @@ def runs(what: str) -> str:
         "failed": sum((one["status"] != "done").sum() for one in found),
         "minutes": sum(one["time_s"].sum() for one in found) / 60.0,
     }
-    return f"{counts[what]:,.0f}"
+    return f"{counts[what]:,.0f}" if counts[what] else "none"
 
 
 TABLES = {
@@ -269,6 +270,10 @@ TABLES = {
 NUMBERS = {
     "gated": of_cell(lambda cell: str(multiverse.held(cell, GATED, GAINING)[0])),
     "correlation": of_cell(lambda cell: f"{multiverse.correlation(cell):.2f}"),
+    "within_datasets": of_cell(
+        lambda cell: f"{multiverse.correlation(cell, within=True):.2f}"
+    ),
+    "nearest_p": lambda: calibration.nearest("p"),
     "most_gated": gated_gains(max),
     "least_gated": gated_gains(min),
     "gated_gains": lambda: gains_of(GATED, GAINING),
@@ -278,7 +283,9 @@ NUMBERS = {
     "datasets": lambda: str(len(PAPER)),
     "agree": agree,
     "joint": joint,
-    "away": lambda name, method: signed(beside.cell_tests(name)[method][0].difference),
+    "above_paper": lambda name, method: percent(
+        beside.cell_tests(name)[method][0].difference
+    ),
     "against_gcn": against_gcn,
     "combinations": combinations,
     "paper_combinations": paper_combinations,

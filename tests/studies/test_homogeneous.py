@@ -60,7 +60,7 @@ def test_a_gain_is_tested_over_paired_seeds_and_corrected(dataset: str) -> None:
 def test_gains_that_hold_are_counted_in_every_cell(
     settings: str, decay: float | None, rule: str
 ) -> None:
-    held, gains = dict.fromkeys((True, False), 0), []
+    held, gains, centred = dict.fromkeys((True, False), 0), [], []
     for dataset in DATASETS:
         scores, paper = raw_scores(dataset, rule, decay), read_paper()[dataset]
         p = corrected_p(scores)
@@ -69,6 +69,7 @@ def test_gains_that_hold_are_counted_in_every_cell(
             theirs = paper[method].mean - paper[backbone].mean
             held[method in GATED] += theirs > 0 and ours > 0 and p[method] < 0.05
             gains += [(ours, theirs)] if method in GATED else []
+        centred += [*np.array(gains[-6:]) - np.mean(gains[-6:], axis=0)]
     cell = next(
         cell
         for cell in multiverse.cells()
@@ -78,6 +79,9 @@ def test_gains_that_hold_are_counted_in_every_cell(
     assert multiverse.held(cell, ALONE, DATASETS)[0] == held[False] == 0
     assert multiverse.correlation(cell) == pytest.approx(
         stats.pearsonr(*zip(*gains, strict=True)).statistic
+    )
+    assert multiverse.correlation(cell, within=True) == pytest.approx(
+        stats.pearsonr(*zip(*centred, strict=True)).statistic
     )
 
 
