@@ -1,4 +1,4 @@
-"""Tables of docs/speed.md, large.md, layers.md and own_graph.md, from measurements.
+"""Tables of the pages on speed, large graphs, layers and own graphs, from measurements.
 
     python -m benchmarks.pages
 
@@ -11,6 +11,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from benchmarks.front_page import MEMORY_GIB
 from benchmarks.small_graphs import SIZES
 from studies.pages import DOCS, fill
 from tempergat.base import write_text
@@ -72,6 +73,53 @@ def table(head: Sequence[str], body: Sequence[Sequence[str]], words: int) -> str
     rule = "|" + "---|" * words + "---:|" * (len(head) - words)
     rows = [f"| {' | '.join(cells)} |".replace("  ", " ") for cells in body]
     return "\n".join([f"| {' | '.join(head)} |", rule, *rows])
+
+
+def ten_rows() -> str:
+    """Where a training step takes less time and memory than PyG's, and where not.
+
+    `ten_rows.csv` says which measurements; the last row has many runs at once.
+    """
+    body = []
+    with (RESULTS.parent / "ten_rows.csv").open(newline="") as file:
+        for asked in csv.DictReader(file):
+            places = pick(read(asked["file"]), graph=asked["graph"])
+            rows = {
+                row.get("layer", row.get("what", "")): row
+                for row in places
+                if row.get("size", "") == asked["size"]
+            }
+            pyg, ours = rows[asked["pyg"]], rows[asked["ours"]]
+            compiled = rows.get(f"{asked['pyg']} compiled")
+            times = f"{_ms(pyg) / _ms(ours):.2g}" if _ms(pyg) else "runs"
+            cells = [_time_and_memory(row) for row in (pyg, compiled, ours)]
+            body.append([asked["step"], asked["place"], *cells, times])
+    (seeds,) = pick(read("seeds_cuda"), what="epoch", method="gat", dropout="0.0")
+    alone = float(seeds["pyg_run_ms"]) * int(seeds["seeds"])
+    together = float(seeds["all_seeds_ms"])
+    cells = [
+        f"{short(alone)} ms",
+        "",
+        f"{short(together)} ms",
+        f"{alone / together:.3g}",
+    ]
+    body.append([f"{seeds['seeds']} runs of GAT", "Cora, H200", *cells])
+    head = ["a step of", "on", "PyG", "PyG, compiled", "tempergat", "times faster"]
+    return table(head, body, 2)
+
+
+def _ms(row: Row) -> float:
+    """The time of a step; zero where it ran out of memory."""
+    return float(row.get("step_ms", row.get("ms")) or 0.0)
+
+
+def _time_and_memory(row: Row | None) -> str:
+    if row is None:
+        return ""
+    if not _ms(row):
+        return f"out of {MEMORY_GIB:g} GiB"
+    memory = row.get("peak_gib")
+    return f"{short(_ms(row))} ms" + (f", {float(memory):.1f} GiB" if memory else "")
 
 
 def small_graphs(device: str) -> str:
@@ -338,7 +386,8 @@ def measured(name: str) -> str:
 
 
 PAGES: dict[str, tuple[Callable[..., str], ...]] = {
-    "speed": (
+    "speed": (ten_rows,),
+    "measurements": (
         measured,
         small_graphs,
         first_minute,
