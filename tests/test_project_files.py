@@ -10,6 +10,8 @@ import yaml
 
 import tempergat
 from benchmarks import front_page, pages
+from studies.when import tables as when
+from tempergat.comparison.paper import BACKBONE_OF, read_paper
 from tempergat.nn import METHODS
 
 ROOT = Path(__file__).parents[1]
@@ -42,44 +44,34 @@ def test_the_readmes_picture_shows_the_measurements(
     assert {row.layer for row in rows if row.ms is None} == {"PyG GATv2Conv"}
 
 
-def test_the_readmes_table_of_attentions_has_the_measurements() -> None:
-    rows = pages.pick(pages.read("attention_gpu"), graph="arxiv")
-    steps = {row["what"]: (row["step_ms"], row["peak_gib"]) for row in rows}
-    for row in pages.read("dot_product"):
-        steps[row["what"]] = (row["ms"], row["peak_gib"])
-    for name, layers in {
-        "GAT": ("PyG GATConv", "PyG GATConv compiled", "layer gat tempered, gated"),
-        "GATv2": (
-            "PyG GATv2Conv",
-            "PyG GATv2Conv compiled",
-            "layer gatv2 tempered, gated",
-        ),
-        "transformer": ("layer, PyG", "layer, PyG compiled", "layer, T and gate"),
-    }.items():
-        cells = [
-            f"{float(steps[what][0]):.1f} ms, {float(steps[what][1]):.1f} GiB"
-            for what in layers
-        ]
-        assert f"| {name} | {' | '.join(cells)} |" in README
-
-
-def test_the_readme_quotes_the_measurements_of_sampled_training() -> None:
+def test_the_readme_quotes_the_measurements_and_the_findings() -> None:
     text = " ".join(README.split())
     (epoch,) = re.findall(r"an epoch of three layers takes ([\d.]+ s)", text)
     epochs = pages.pick(pages.read("sampling_cuda"), graph="products")
     assert epoch in {
         f"{float(row['epoch_s']):.1f} s" for row in epochs if row["epoch_s"]
     }
-    (accuracy, *quoted) = re.findall(
-        r"([\d.]+) of the nodes were right after ([\d.]+ s) of sampled steps "
-        r"\(compilation left out\) or ([\d.]+ s) of full ones",
-        text,
-    )[0]
-    head, _, *measured = pages.time_to_accuracy().splitlines()
-    column = head.split("|").index(f" {accuracy} of nodes right ")
-    for way, seconds in zip(("sampled", "full batch"), quoted, strict=True):
-        rows = [row.split("|") for row in measured if row.startswith(f"| {way}")]
-        assert seconds in {row[column].strip().partition(",")[0] for row in rows}
+    (row,) = [line for line in when.use_this().splitlines() if "a temperature" in line]
+    on_real_graphs = row.split("|")[-2]
+    helps_nowhere = " 0/0 better" in on_real_graphs and "of 18" in on_real_graphs
+    assert ("on none of 18 graphs is it shown" in text) == helps_nowhere
+
+
+def test_the_papers_largest_gains_are_on_graphs_that_could_not_be_had() -> None:
+    largest = {
+        dataset: max(
+            cells[method].mean - cells[backbone].mean
+            for method, backbone in BACKBONE_OF.items()
+        )
+        for dataset, cells in read_paper().items()
+    }
+    ranked = sorted(largest, key=lambda dataset: -largest[dataset])
+    trained = {"cora", "citeseer", "pubmed"}
+    before = next(place for place, name in enumerate(ranked) if name in trained)
+    words = {4: "four"}
+    for page in ("README.md", "docs/index.md", "docs/paper.md"):
+        text = " ".join((ROOT / page).read_text().split())
+        assert f"hold its {words[before]} largest gains" in text, page
 
 
 def test_all_results_of_studies_are_less_than_8_megabytes_of_a_clone() -> None:

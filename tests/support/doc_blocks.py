@@ -96,14 +96,18 @@ def run_page(page: Path) -> dict[str, Any]:
 def run_commands(block: Block) -> None:
     """Runs the lines of a shell block that call `tempergat`; others are left out."""
     for line in commands_of(block):
-        status: object = 0
-        try:
-            with mock.patch.object(sys, "argv", shlex.split(line, comments=True)):
-                main()
-        except SystemExit as ended:
-            status = ended.code
-        place = f"{block.page.name}:{block.line}"
-        assert not status, f"{place}: {line} ended with {status}"
+        run_command(line, f"{block.page.name}:{block.line}")
+
+
+def run_command(line: str, place: str) -> None:
+    """Runs a call of `tempergat` in this process."""
+    status: object = 0
+    try:
+        with mock.patch.object(sys, "argv", shlex.split(line, comments=True)):
+            main()
+    except SystemExit as ended:
+        status = ended.code
+    assert not status, f"{place}: {line} ended with {status}"
 
 
 def commands_of(block: Block) -> list[str]:
