@@ -155,26 +155,26 @@ def test_that_edges_do_not_help_is_said_only_where_a_point_is_ruled_out() -> Non
     ("claim", "said"),
     [
         (None, []),
-        (Claim("shown", None, 1.0, "", None), []),
+        (Claim("shown", None, "", None), []),
         (
-            Claim("at most a point", None, 1.0, "", None),
+            Claim("at most a point", None, "", None),
             ["No variant beats its backbone by a point or more."],
         ),
         (
-            Claim("not shown", None, 1.0, "", 20),
+            Claim("not shown", None, "", 20),
             [
                 "No variant is shown to beat its backbone; about 20 seeds would tell.",
             ],
         ),
         (
-            Claim("not shown", None, 1.0, "too few pairs", None),
+            Claim("not shown", None, "too few pairs", None),
             [
                 "No variant is shown to beat its backbone; there are too few seeds to "
                 "tell."
             ],
         ),
         (
-            Claim("not shown", None, 1.0, "no spread", None),
+            Claim("not shown", None, "no spread", None),
             [
                 "No variant is shown to beat its backbone; all seeds have the same "
                 "difference, which no test can judge."

@@ -252,13 +252,12 @@ def test_a_method_is_beaten_where_it_is_left_out_and_nowhere_else() -> None:
 
 
 def test_claims_that_are_made_together_deny_at_a_smaller_level() -> None:
-    columns = np.random.default_rng(8).normal([80.0, 80.0], 0.5, (6, 2))
-    columns[:, 1] -= (columns[:, 1] - columns[:, 0]).mean()
-    # The difference is 0: its upper end is below 2.2 standard errors.
-    deviation = (columns[:, 1] - columns[:, 0]).std(ddof=1)
-    margin = float(2.2 * deviation / math.sqrt(6))
+    columns = np.random.default_rng(8).normal(80.0, 0.5, (6, 2))
+    difference = columns[:, 1] - columns[:, 0]
+    # The difference is 0: its upper end is below 2.2 standard errors, here a point.
+    columns[:, 1] -= difference.mean()
+    columns /= 2.2 * difference.std(ddof=1) / math.sqrt(6)
     alone, third = (
-        claim_beats(scores_of(columns), "m0", margin=margin, claims=claims).word
-        for claims in (1, 3)
+        claim_beats(scores_of(columns), "m0", claims=claims).word for claims in (1, 3)
     )
     assert (alone, third) == ("at most a point", "not shown")

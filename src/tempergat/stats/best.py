@@ -31,6 +31,8 @@ _SENSIBLE_PAIRS = (5, 6, 8, 10, 15, 20, 30, 40, 50, 75, 100)
 # A number of pairs is enough where a test succeeds in four of five studies.
 _POWER_QUANTILE = float(scipy.special.ndtri(0.8))
 _DRAWS = 400
+# The least difference that may be denied.
+_A_POINT = 1.0
 
 
 @dataclass(frozen=True)
@@ -66,9 +68,8 @@ class Claim:
 
     Attributes:
         word: `shown` by a test; `at most a point` where every difference is shown to be
-            below `margin`; `not shown` everywhere else.
+            below one point; `not shown` everywhere else.
         best: The comparison with the most evidence for it; None where none was made.
-        margin: The difference, in points, that is denied.
         reason: Why the pairs cannot decide, where they cannot.
         pairs_needed: About how many pairs would decide, by the observed spread; None
             where the claim is decided, and where no sensible number would.
@@ -76,7 +77,6 @@ class Claim:
 
     word: Literal["shown", "at most a point", "not shown"]
     best: PairedComparison | None
-    margin: float
     reason: Literal["", "too few pairs", "no spread"]
     pairs_needed: int | None
 
@@ -222,7 +222,6 @@ def claim_beats(
     test_to_train: float = 0.0,
     step: float = 0.0,
     *,
-    margin: float = 1.0,
     claims: int = 1,
 ) -> Claim:
     """What tests say of "some method beats the baseline".
@@ -232,14 +231,13 @@ def claim_beats(
         baseline: What would have to be beaten.
         test_to_train: As for `best_set`.
         step: As for `best_set`.
-        margin: The difference, in points, that may be denied.
         claims: How many claims are made together. A denial is wrong in 5 % of studies
             at most, with all of them.
     """
     compared = compare_to_baseline(scores, baseline, test_to_train, step)
     tested = [_p_above(c, 0.0) for c in compared if c.t_p is not None]
     is_shown = bool(tested) and len(tested) * min(tested) < ALPHA
-    return claim_of(compared, is_shown, test_to_train, margin=margin, claims=claims)
+    return claim_of(compared, is_shown, test_to_train, claims=claims)
 
 
 def claim_of(
@@ -247,7 +245,6 @@ def claim_of(
     is_shown: bool,
     test_to_train: float = 0.0,
     *,
-    margin: float = 1.0,
     claims: int = 1,
 ) -> Claim:
     """The claim that some method of comparisons beats its baseline.
@@ -256,24 +253,23 @@ def claim_of(
         compared: The comparisons.
         is_shown: Whether a test has shown it.
         test_to_train: As for `best_set`.
-        margin: As for `claim_beats`.
         claims: As for `claim_beats`.
     """
     tested = [c for c in compared if c.standard_error]
     best = min(tested, key=lambda c: _p_above(c, 0.0), default=None)
     if is_shown:
-        return Claim("shown", best, margin, "", None)
+        return Claim("shown", best, "", None)
     if any(c.pairs < 2 for c in compared) or not compared:
-        return Claim("not shown", best, margin, "too few pairs", None)
+        return Claim("not shown", best, "too few pairs", None)
     level = ALPHA / claims
     is_constant = not any(c.std for c in compared)
     needed = None
     if len(tested) == len(compared):
-        # Every difference is tested at this level: all must be below the margin.
-        if all(1.0 - _p_above(c, margin) < level for c in tested):
-            return Claim("at most a point", best, margin, "", None)
-        needed = _pairs_needed(tested, test_to_train, margin, level)
-    return Claim("not shown", best, margin, "no spread" if is_constant else "", needed)
+        # Every difference is tested at this level: all must be below a point.
+        if all(1.0 - _p_above(c, _A_POINT) < level for c in tested):
+            return Claim("at most a point", best, "", None)
+        needed = _pairs_needed(tested, test_to_train, level)
+    return Claim("not shown", best, "no spread" if is_constant else "", needed)
 
 
 def _table(used: Mapping[str, PairScores]) -> NDArray[np.float64]:
@@ -318,7 +314,6 @@ def _p_above(compared: PairedComparison, value: float) -> float:
 def _pairs_needed(
     tested: Sequence[PairedComparison],
     test_to_train: float,
-    margin: float,
     level: float,
 ) -> int | None:
     """About how many pairs would show a claim, or deny it, by the observed spread."""
@@ -332,6 +327,6 @@ def _pairs_needed(
             for one in (ALPHA / len(tested), level)
         )
         is_shown = (difference > shown * then).any()
-        if is_shown or (margin - difference > denied * then).all():
+        if is_shown or (_A_POINT - difference > denied * then).all():
             return pairs
     return None
