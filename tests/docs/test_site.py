@@ -40,6 +40,8 @@ def test_the_menu_leads_to_every_page(chromium: object) -> None:
         links = shown.eval_on_selector_all(
             ".sidebar-tree a", "all => all.map(a => a.href.split('#')[0])"
         )
+        captions = shown.locator(".sidebar-tree .caption-text").all_text_contents()
+    assert captions.index("Reference") < captions.index("Findings")
     listed = {Path(link.removeprefix("file://")) for link in links}
     assert listed >= {SITE / page.with_suffix(".html") for page in PAGES} - {
         SITE / "index.html"
@@ -55,7 +57,9 @@ def test_lines_that_begin_with_a_percent_sign_are_shown() -> None:
                 assert " ".join(line.split()[:3]) in " ".join(shown.split()), page
 
 
-def test_tables_fit_a_laptop_and_lines_of_text_stay_short(chromium: object) -> None:
+def test_tables_and_formulas_fit_a_laptop_and_lines_of_text_stay_short(
+    chromium: object,
+) -> None:
     for width in (1280, 1440):
         view = {"width": width, "height": 900}
         for page in PAGES:
@@ -63,8 +67,8 @@ def test_tables_fit_a_laptop_and_lines_of_text_stay_short(chromium: object) -> N
                 chromium, SITE / page.with_suffix(".html"), viewport=view
             ) as at:
                 cut = at.evaluate(
-                    "[...document.querySelectorAll('.table-wrapper')].filter((one) => "
-                    "one.scrollWidth > one.clientWidth + 1).length"
+                    "[...document.querySelectorAll('.table-wrapper, .formula')]"
+                    ".filter((one) => one.scrollWidth > one.clientWidth + 1).length"
                 )
                 longest = at.evaluate(
                     "Math.max(...[...document.querySelectorAll('article p')]"

@@ -446,6 +446,16 @@ def test_the_page_fits_every_screen(
         assert page.get_attribute("html", "data-theme") == theme
 
 
+def test_controls_beside_one_another_have_one_height(file: Path, chromium: Any) -> None:
+    with opened(chromium, file, viewport={"width": 1280, "height": 800}) as page:
+        heights = page.eval_on_selector_all(
+            ".tools :is(input, select, button)",
+            "all => all.filter(e => e.offsetHeight).map(e => e.offsetHeight)",
+        )
+    assert len(heights) > 5
+    assert len(set(heights)) == 1
+
+
 def test_screen_readers_get_names_and_the_verdict(file: Path, chromium: Any) -> None:
     with opened(chromium, file) as page:
         go_to(page, 5)
