@@ -63,6 +63,7 @@ SAMPLING = {
     "ogbn-mag": ([20, 10], 2048, None),
     "oag-cs": ([20, 10], 2048, None),
 }
+TYPED = ("mag-year", "pokec", "oag-chem", "ogbn-mag", "oag-cs")
 UNSTATED_ATTENTION = (
     "out_heads",
     "act",
@@ -89,7 +90,23 @@ def blocks(dataset: str) -> dict[str, dict[str, Any]]:
 
 
 def test_there_is_a_recipe_for_each_of_the_eleven_datasets() -> None:
-    assert {path.stem for path in (RECIPES / "paper").glob("*.yaml")} == set(ATTENTION)
+    named = {path.stem for path in (RECIPES / "paper").glob("*.yaml")}
+    assert named == {*ATTENTION, *(f"{name}-as-printed" for name in TYPED)}
+
+
+@pytest.mark.parametrize("dataset", TYPED)
+def test_the_papers_words_on_typed_graphs_are_recipes_too(dataset: str) -> None:
+    likelier, printed = (
+        load_recipe(f"paper/{dataset}{end}") for end in ("", "-as-printed")
+    )
+    _, _, heads, hidden, *_ = ATTENTION[dataset]
+    words = {"optimizer": "adam", "norm": None, "schedule": None, "clip_norm": None}
+    for method, width in (("temp_gated", hidden * heads), ("gcn", hidden)):
+        expected = likelier.config_for(method).with_changes(
+            **words, hidden_channels=width
+        )
+        assert printed.config_for(method) == expected
+        assert load_recipe(f"{dataset}-as-printed") == printed
 
 
 @pytest.mark.parametrize("dataset", ATTENTION)
