@@ -9,7 +9,7 @@ python -m studies NAME --run GRAPH ...  on these graphs alone
 python -m studies NAME --run GRAPH ... --hidden 256 --methods gat,temp_gated --runs 3
                                         with other settings, methods or seeds; no result
                                         of the study changes
-python -m studies noise GRAPH           tables of a graph that is not in its plan
+python -m studies noise GRAPH           tables and the paper's figure 4 of any graph
 """
 
 import argparse
@@ -118,7 +118,12 @@ def train(
                     text = study.look(graph, runner, changes)
                     path = out / f"{name}_{Path(graph).stem}.md"
                     write_text(path, text)
-                    print(f"{text}\nwritten to {path}")
+                    files = [path]
+                    if hasattr(study, "draw") and (
+                        figure := study.draw(graph, runner, changes)
+                    ):
+                        files += save_figure(figure, path.with_suffix(""))
+                    print(f"{text}\nwritten to {', '.join(map(str, files))}")
                 else:
                     print(f"{graph}: {runner.run(study.stages(graph)):,} runs")
             except UserError as error:

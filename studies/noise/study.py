@@ -7,11 +7,14 @@ from statistics import fmean
 from typing import Any
 
 import torch
+from matplotlib.figure import Figure
 from torch import Tensor
 
+from studies.noise.figure import draw_panels, learned_frame, panels_of
 from studies.pages import markdown_table
 from studies.results import read_plan
 from studies.runner import UNCHANGED, Changes, Runner, Stage, Stages
+from tempergat.comparison.report.learned import learned_rows
 from tempergat.data import load
 from tempergat.nn import AttentionLayer, NodeClassifier
 from tempergat.ops import Graph
@@ -126,37 +129,65 @@ def entropy(graph: Graph, weights: Tensor) -> Tensor:
 
 
 def look(graph: str, runner: Runner, changes: Changes) -> str:
-    """Accuracy, temperature and gate by level on a graph that is not in the plan.
+    """Accuracy, and temperature and gate by layer, on a graph outside of the plan.
 
     Args:
         graph: A name or the path of a graph.
         runner: Trains what its store lacks; no file of results is written.
         changes: What differs from the plan.
     """
-    plan, dataset = PLAN["epochs"], load(graph)
-    asked = configs(graph, plan, changes)
-    settings = [settings_on(config, dataset) for config in asked]
-    seeds = range(changes.runs or SEEDS_OF_A_LOOK)
-    by_level: dict[str, list[Run]] = {}
-    for prepared in preparations(plan):
-        stage = Stage("", graph, settings, seeds, preparation=prepared)
-        by_level[_level(prepared.condition)] = runner.train(stage, dataset)
-    name = Path(graph).stem
-    text = f"# {name} under noise{changes.overrides.words}\n\nMeans of {len(seeds)} "
-    text += "seeds: a look, not a planned test. sigma and tau are in units of the "
-    text += "features' root mean square, rho is the share of values lost.\n"
-    for title, value in (
-        ("Test score in percent", _score),
-        ("Temperature, mean of the layers", lambda run: run.selected.temperatures),
-        ("Gate, mean of the layers", lambda run: run.selected.gate_means),
-    ):
-        rows = []
-        for method in dict.fromkeys(config.method for config in settings):
-            cells = [_mean(value, method, runs) for runs in by_level.values()]
-            if any(cells):
-                rows.append([method, *cells])
-        text += f"\n## {title}\n\n{markdown_table(['method', *by_level], rows)}\n"
+    by_level = _runs_by_level(graph, runner, changes)
+    every_run = [run for runs in by_level.values() for run in runs]
+    seeds = len({run.seed for run in every_run})
+    text = f"# {Path(graph).stem} under noise{changes.overrides.words}\n\nMeans of "
+    text += f"{seeds} seeds: a look, not a planned test. sigma and tau are in units of "
+    text += "the features' root mean square, rho is the share of values lost. "
+    text += "Temperatures and gates are those of the last epoch.\n"
+    rows = [
+        [method, *(_mean_score(method, runs) for runs in by_level.values())]
+        for method in dict.fromkeys(run.method for run in every_run)
+    ]
+    table = markdown_table(["method", *by_level], rows)
+    text += f"\n## Test score in percent\n\n{table}\n"
+    learned = {level: learned_rows(runs) for level, runs in by_level.items()}
+    for title, name in (("Temperature", "temperature"), ("Mean gate", "gate")):
+        cells = {
+            (row["method"], str(row["layer"]), level): f"{row[f'last_{name}']:.3f}"
+            for level, of_layers in learned.items()
+            for row in of_layers
+            if row[f"last_{name}"] is not None
+        }
+        rows = [
+            [*layer, *(cells.get((*layer, level), "-") for level in by_level)]
+            for layer in dict.fromkeys(key[:2] for key in cells)
+        ]
+        if rows:
+            table = markdown_table(["method", "layer", *by_level], rows)
+            text += f"\n## {title} by layer\n\n{table}\n"
     return text
+
+
+def draw(graph: str, runner: Runner, changes: Changes) -> Figure | None:
+    """The paper's figure 4 after a look; None where no method has what it shows."""
+    # All runs are in the store, so there is no progress to show.
+    stored = replace(runner, watch=lambda graph: None)
+    runs = [r for of in _runs_by_level(graph, stored, changes).values() for r in of]
+    panels = panels_of(learned_frame(Path(graph).stem, runs))
+    return draw_panels(panels, 2) if panels else None
+
+
+def _runs_by_level(
+    graph: str, runner: Runner, changes: Changes
+) -> dict[str, list[Run]]:
+    plan, dataset = PLAN["epochs"], load(graph)
+    settings = [settings_on(c, dataset) for c in configs(graph, plan, changes)]
+    seeds = range(changes.runs or SEEDS_OF_A_LOOK)
+    return {
+        _level(prepared.condition): runner.train(
+            Stage("", graph, settings, seeds, preparation=prepared), dataset
+        )
+        for prepared in preparations(plan)
+    }
 
 
 def _level(condition: Condition | None) -> str:
@@ -167,11 +198,7 @@ def _level(condition: Condition | None) -> str:
     return f"rho {condition.level:g}, tau {condition.tau:g}"
 
 
-def _score(run: Run) -> Sequence[float]:
-    scores = run.selected_scores
-    return () if scores is None else (100.0 * scores.test,)
-
-
-def _mean(value: Any, method: str, runs: Sequence[Run]) -> str:
-    found = [fmean(value(run)) for run in runs if run.method == method and value(run)]
-    return f"{fmean(found):.2f}" if found else ""
+def _mean_score(method: str, runs: Sequence[Run]) -> str:
+    scores = [run.selected_scores for run in runs if run.method == method]
+    found = [100.0 * score.test for score in scores if score is not None]
+    return f"{fmean(found):.2f}" if found else "-"

@@ -2,16 +2,15 @@
 
 import json
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from studies.noise.figure import draw_panels, panels_of
 from studies.noise.trends import page_p, rises
 from studies.pages import markdown_table, p_value, signed
 from studies.results import read_plan, read_runs, runs_path
-from tempergat.base.figures import new_figure, style
 from tempergat.nn import METHODS
 from tempergat.stats import (
     ALPHA,
@@ -68,7 +67,6 @@ QUANTITIES = {
 LAST, SELECTED, BEST_LOSS = "last_epoch", "best_val_accuracy", "best_val_loss"
 FIXED = [str(epoch) for epoch in PLAN["epochs"]]
 CELLS = [(dataset, layer) for dataset in DATASETS for layer in (1, 2)]
-LAYER_STYLES = (("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "^"))
 SIGNS = {"rises": "↑", "falls": "↓", "no trend": "·"}
 
 
@@ -86,8 +84,8 @@ def read_study(study: str, datasets: tuple[str, ...] = DATASETS) -> pd.DataFrame
 
 
 @cache
-def gains(study: str, who: str, noise: str, rule: str = SELECTED) -> pd.DataFrame:
-    """Points of a method or group over the backbone, mean over levels, by seed."""
+def gains_by_level(study: str, who: str, noise: str, rule: str = SELECTED) -> pd.Series:
+    """Points of a method or group over the backbone, by dataset, seed and level."""
     runs = read_study(study)
     runs = runs[runs["noise"] == noise]
     scores = runs.pivot(
@@ -97,9 +95,13 @@ def gains(study: str, who: str, noise: str, rule: str = SELECTED) -> pd.DataFram
     )
     methods = GROUPS.get(who, [who])
     backbones = [METHODS[method].backbone for method in methods]
-    gain = scores.loc[methods].mean() - scores.loc[backbones].mean()
-    by_seed = 100.0 * gain.groupby(["seed", "dataset"]).mean().unstack("dataset")
-    return by_seed[list(DATASETS)]
+    return 100.0 * (scores.loc[methods].mean() - scores.loc[backbones].mean())
+
+
+def gains(study: str, who: str, noise: str, rule: str = SELECTED) -> pd.DataFrame:
+    """Points of a method or group over the backbone, mean over levels, by seed."""
+    gain = gains_by_level(study, who, noise, rule)
+    return gain.groupby(["seed", "dataset"]).mean().unstack("dataset")[list(DATASETS)]
 
 
 def pooled(study: str, name: str, rule: str = SELECTED) -> pd.Series:
@@ -195,16 +197,40 @@ def mean_gain(study: str, who: str, noise: str) -> str:
     return signed(pooled(study, f"{who} {noise}").mean(), 2)
 
 
-def planned_gain(study: str, who: str, noise: str) -> str:
-    """The gain that a planned test is about, with its interval."""
-    test = gain_tests(study, PLANNED[study])[f"{who} {noise}"]
-    mean, low, high = (signed(x, 2) for x in (test.difference, test.low, test.high))
-    return f"{mean} points, {low} to {high}"
+def gains_by_sigma() -> pd.DataFrame:
+    """The gain of gate-first on fresh seeds: a row per seed, a column per sigma."""
+    gain = gains_by_level(FRESH, "gate-first", "gaussian")
+    return gain.groupby(["seed", "level"]).mean().unstack("level")
 
 
-def planned_p(study: str, who: str, noise: str) -> str:
-    """The p of a planned test, corrected for all that the study planned."""
-    return p_value(gain_tests(study, PLANNED[study])[f"{who} {noise}"].t_p_holm)
+def losses() -> pd.DataFrame:
+    """What noise costs the backbones on fresh seeds, in points below zero."""
+    runs = read_study(FRESH)
+    runs = runs[runs["method"].isin(["gat", "gatv2"])]
+    scores = runs.groupby(["level", "dataset"])[f"{SELECTED}_test"].mean().unstack()
+    return 100.0 * (scores - scores.loc[0.0]).loc[1.0:, list(DATASETS)]
+
+
+def by_sigma() -> str:
+    """What gate-first gains at each sigma, and what the noise has cost before."""
+    gain, lost = gains_by_sigma(), losses()
+    rows = [
+        [f"{sigma:g}", interval(gain[sigma]), *(signed(x) for x in lost.loc[sigma])]
+        for sigma in lost.index
+    ]
+    backbones = [f"backbones, {dataset}" for dataset in DATASETS]
+    return markdown_table(["sigma", "gain of gate-first", *backbones], rows)
+
+
+def gain_at(sigma: str) -> str:
+    """The mean gain of gate-first on fresh seeds at one sigma."""
+    return signed(gains_by_sigma()[float(sigma)].mean(), 2)
+
+
+def lost_at(least_or_most: str, *sigmas: str) -> str:
+    """The least or most that noise of some sigmas costs the backbones on a dataset."""
+    lost = -losses().loc[[float(sigma) for sigma in sigmas]].to_numpy()
+    return f"{lost.min() if least_or_most == 'least' else lost.max():.0f}"
 
 
 # Trends
@@ -303,10 +329,16 @@ def trend(quantity: str) -> str:
     return markdown_table(head, rows)
 
 
-def where(quantity: str, direction: str) -> list[str]:
-    """The datasets and layers in which a quantity rises or falls at the last epoch."""
-    found = trends(quantity).items()
-    return [f"{d} {layer}" for (d, layer), t in found if t.direction == direction]
+def where(quantity: str, direction: str, layer: str = "") -> list[str]:
+    """The datasets and layers in which a quantity rises or falls at the last epoch.
+
+    Args:
+        quantity: A key of `QUANTITIES`.
+        direction: A key of `SIGNS`.
+        layer: The one that counts; all when left out.
+    """
+    found = [cell for cell, t in trends(quantity).items() if t.direction == direction]
+    return [f"{name} {number}" for name, number in found if layer in str(number)]
 
 
 def sharper(place: str) -> str:
@@ -315,70 +347,31 @@ def sharper(place: str) -> str:
     return str(sum(mean < 0 for mean in means))
 
 
-def draw(axes: Any, quantity: str, dataset: str) -> None:
-    """Every layer at the last epoch, and dashed at the selected one."""
-    for moment, line, words in (
-        (LAST, "-", "last epoch"),
-        (SELECTED, "--", "epoch of best validation accuracy"),
-    ):
-        for layer, (colour, marker) in enumerate(LAYER_STYLES, 1):
-            values = over_levels(quantity, dataset, layer, moment)
-            if values.empty:
-                continue
-            means = values.mean()
-            axes.plot(
-                np.arange(len(means)),
-                means,
-                color=colour,
-                marker=marker,
-                markersize=4,
-                markerfacecolor=colour if moment == LAST else "white",
-                linestyle=line,
-                linewidth=1.2,
-                label=f"layer {layer}, {words}",
-            )
-    axes.set_xticks(np.arange(len(means)), labels=[f"{x:g}" for x in means.index])
-
-
-def trends_figure() -> Figure:
-    """T against sigma above, the mean gate against rho below; a column per dataset."""
+def figure_4() -> Figure:
+    """The paper's figure of controlled noise, of its methods, at the last epoch."""
+    values = learned_values().rename(columns=lambda name: name.removesuffix(f"_{LAST}"))
+    values = values[values["method"].map(lambda method: METHODS[method].in_paper)]
     datasets = shown_datasets()
-    with style():
-        figure = new_figure(0.6 + 2.7 * len(datasets), 5.4)
-        panels = figure.subplots(2, len(datasets), squeeze=False, sharey="row")
-        for dataset, above, below in zip(datasets, *panels, strict=True):
-            draw(above, "temperature", dataset)
-            draw(below, "gate", dataset)
-            above.set_xlabel("sigma / RMS")
-            below.set_xlabel("missing share rho")
-            sigmas = over_levels("temperature", dataset, 1, LAST)
-            above.set_title(f"{dataset}, {len(sigmas)} seeds")
-            if dataset in PLAN["feature_rms"]:
-                absolute = [f"{x * PLAN['feature_rms'][dataset]:.2g}" for x in sigmas]
-                top = above.secondary_xaxis("top")
-                top.set_xticks(np.arange(len(absolute)), labels=absolute)
-                top.set_xlabel("sigma")
-        panels[0, 0].set_ylabel("learned temperature T")
-        panels[1, 0].set_ylabel("mean gate")
-        legends = [axes.get_legend_handles_labels() for axes in panels[0]]
-        handles, labels = max(legends, key=lambda legend: len(legend[1]))
-        figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=8)
-    return figure
+    missing = [name for name in FURTHER if name not in datasets]
+    note = f"; {' and '.join(missing)}: not run" if missing else ""
+    return draw_panels(panels_of(values), len(datasets), note)
 
 
 TABLES = {
     "accuracy": accuracy,
     "methods": methods,
     "fresh_seeds": fresh_seeds,
+    "by_sigma": by_sigma,
     "trend": trend,
 }
 NUMBERS = {
     "runs": lambda study: f"{len(read_study(study)):,}",
-    "planned_gain": planned_gain,
-    "planned_p": planned_p,
     "mean_gain": mean_gain,
-    "count": lambda quantity, direction: str(len(where(quantity, direction))),
-    "where": lambda quantity, direction: ", ".join(where(quantity, direction)),
+    "gain_at": gain_at,
+    "lost_at": lost_at,
+    "count": lambda *which: str(len(where(*which))),
+    "where": lambda *which: ", ".join(where(*which)),
     "sharper": sharper,
+    "rms": lambda dataset: f"{PLAN['feature_rms'][dataset]:g}",
 }
-FIGURES = {"noise-trends": trends_figure}
+FIGURES = {"noise-figure-4": figure_4}

@@ -76,7 +76,7 @@ def clear(caches: Iterable[Any]) -> None:
         cache.cache_clear()
 
 
-def test_the_papers_fourth_dataset_gets_a_panel_once_it_has_runs(
+def test_the_papers_fourth_dataset_gets_panels_once_it_has_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "noise/results/epochs"
@@ -94,12 +94,33 @@ def test_the_papers_fourth_dataset_gets_a_panel_once_it_has_runs(
     with monkeypatch.context() as patch:
         patch.setattr(results, "STUDIES", tmp_path)
         clear(caches)
-        titles = [axes.get_title(loc="left") for axes in tables.trends_figure().axes]
+        figure = tables.figure_4()
         assert tables.accuracy() == before
     clear(caches)
-    assert [title for title in titles if title] == [
-        *(f"{dataset}, 10 seeds" for dataset in (*DATASETS, "ogbn-arxiv"))
-    ]
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert sorted(titles) == sorted(
+        f"{dataset}, {backbone}"
+        for dataset in (*DATASETS, "ogbn-arxiv")
+        for backbone in ("GAT", "GATv2")
+        for _ in ("temperature", "gate")
+    )
+    assert "not run" not in figure.legends[0].get_title().get_text()
+
+
+def test_figure_4_shows_the_last_epoch_by_backbone_and_layer() -> None:
+    figure = tables.figure_4()
+    panels = {axes.get_title(loc="left"): axes for axes in figure.axes[:6]}
+    assert len(figure.axes) == 12
+    methods = ("temp_only_v2", "temp_gated_v2", "gated_temp_v2")
+    values = defaultdict(list)
+    for row in rows(SECOND, "pubmed"):
+        if row["method"] in methods and row["noise"] != "missing":
+            values[row["level"]].append(float(row["temperatures_last"].split()[1]))
+    lines = {line.get_label(): line for line in panels["pubmed, GATv2"].get_lines()}
+    assert lines["layer 2"].get_ydata() == pytest.approx(
+        [mean(values[level]) for level in sorted(values)]
+    )
+    assert "ogbn-arxiv: not run" in figure.legends[0].get_title().get_text()
 
 
 def rising_values() -> np.ndarray:

@@ -1,13 +1,14 @@
 """The noise study on the runner, and a look at another graph."""
 
 from pathlib import Path
+from statistics import mean
 
 import pytest
 import torch
 
 from studies import results, runner
 from studies.noise import study
-from studies.noise.study import entropy, look, preparations
+from studies.noise.study import draw, entropy, look, preparations
 from studies.results import read_whole_runs, runs_path, write_runs
 from studies.runner import Changes, Runner, Stage
 from tempergat.comparison.storage.store import Store
@@ -80,8 +81,35 @@ def test_a_look_at_another_graph_prints_tables_and_writes_no_results(
     monkeypatch.delattr(runner, "write_runs")
     path = write_graph(tmp_path / "mine.npz")
     with Store(tmp_path / "store.sqlite") as store:
-        text = look(str(path), Runner(store, CPU), Changes(runs=2))
+        asked = (str(path), Runner(store, CPU), Changes(runs=2))
+        text, figure = look(*asked), draw(*asked)
+        runs = store.runs()
     assert "| method | no noise | sigma 4 | rho 0.5, tau 1 |" in text
     lines = text.splitlines()
-    assert sum(line.startswith("| temp_gated |") for line in lines) == 3
     assert sum(line.startswith("| gat |") for line in lines) == 1
+    noisy = [
+        run.last.temperatures[1]
+        for run in runs
+        if run.method == "temp_gated" and run.condition == Condition("gaussian", 4)
+    ]
+    layers = [line for line in lines if line.startswith("| temp_gated | 2 |")]
+    assert layers[0].split(" | ")[3] == f"{mean(noisy):.3f}"
+    assert "## Mean gate by layer" in text
+    assert figure is not None
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["mine, GAT"] * 2
+    line = figure.axes[0].get_lines()[-1]
+    assert line.get_label() == "layer 2"
+    assert line.get_ydata()[1] == pytest.approx(mean(noisy))
+
+
+def test_a_look_at_methods_without_temperature_and_gate_draws_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = load_recipe(write_recipe(tmp_path / "recipe.yaml"))
+    monkeypatch.setattr(study, "recipe_for", lambda graph: ("tiny", recipe))
+    monkeypatch.setitem(study.PLAN, "epochs", PLAN)
+    path = write_graph(tmp_path / "mine.npz")
+    with Store(tmp_path / "store.sqlite") as store:
+        asked = (str(path), Runner(store, CPU), Changes(methods=["gat"], runs=1))
+        assert "by layer" not in look(*asked)
+        assert draw(*asked) is None
