@@ -14,7 +14,8 @@ from tempergat.stats import Summary
 PAGE = "reproduction"
 # Where the paper's gated variants gain.
 GAINING = ("cora", "citeseer")
-DIFFERS = "†"
+# What a test shows.
+SHOWN = "†"
 SETTINGS = ("recipes", "nearest", "second")
 CELL_HEAD = ["settings", "epoch selected by"]
 
@@ -80,7 +81,7 @@ def scores() -> str:
             mean, std, _ = beside.paper_moments(name, method)
             row.append(mean_and_std(mean, std))
             row.append(mean_and_std(ours.mean(), ours.std()))
-            row[-1] += "" if agrees else f" {DIFFERS}"
+            row[-1] += "" if agrees else f" {SHOWN}"
         rows.append(row)
     return markdown_table(["method", *_columns()], rows)
 
@@ -93,9 +94,9 @@ def variants() -> str:
         for name in DATASETS:
             gain = beside.gains(beside.scores(name))[method]
             shown = with_interval(gain.difference, gain.low, gain.high)
-            is_shown = gain.verdict in ("better", "worse")
+            mark = f" {SHOWN}" if gain.verdict in ("better", "worse") else ""
             row.append(signed(beside.paper_gain(name, method)))
-            row.append(f"{shown}, {gain.verdict}" if is_shown else shown)
+            row.append(shown + mark)
         rows.append(row)
     return markdown_table(["variant", *_columns()], rows)
 

@@ -170,6 +170,7 @@ def figure() -> Figure:
             colour = COLOURS[2] if which in OURS else COLOURS[3]
             axes.plot(values, range(len(methods)), "o", color=colour, markersize=5)
             axes.set_xlim(0.5, len(methods) + 0.5)
+            axes.set_xticks(range(1, len(methods) + 1, 2))
             axes.set_yticks(range(len(methods)), labels=methods)
             axes.set_ylim(len(methods) - 0.5, -0.5)
             axes.set_xlabel("average rank")
