@@ -10,6 +10,7 @@ import yaml
 
 import tempergat
 from benchmarks import front_page, pages
+from studies.default import tables as default
 from studies.when import tables as when
 from tempergat.comparison.paper import BACKBONE_OF, read_paper
 from tempergat.nn import METHODS
@@ -51,6 +52,11 @@ def test_the_readme_quotes_the_measurements_and_the_findings() -> None:
     assert epoch in {
         f"{float(row['epoch_s']):.1f} s" for row in epochs if row["epoch_s"]
     }
+    quoted = re.findall(r"in the median ([\d.]+) points with GAT and ([\d.]+)", text)
+    medians = when.NUMBERS["medians"]("below", "residual-plain")
+    assert quoted == [tuple(medians.replace("+", "").split(" and "))]
+    near = {default.NUMBERS["within"](name) for name in ("gat-gcn", "gatv2-gcn")}
+    assert re.findall(r"within one point of it on (\d+ of \d+)", text) == [*near]
     (row,) = [line for line in when.use_this().splitlines() if "a temperature" in line]
     on_real_graphs = row.split("|")[-2]
     helps_nowhere = " 0/0 better" in on_real_graphs and "of 18" in on_real_graphs

@@ -3,6 +3,7 @@
 import ast
 import re
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,10 @@ from typer.main import get_command
 import studies.__main__ as studies_command
 import tempergat
 from studies.homogeneous import tables as homogeneous
+from studies.noise import tables as noise
+from studies.ranks import tables as ranks
 from studies.theory import tables as theory
+from studies.transformers import tables as transformers
 from tempergat import data, nn
 from tempergat.cli.application import app
 from tempergat.data import CATALOG
@@ -115,13 +119,32 @@ def test_a_command_that_trains_does_so_on_a_small_graph(
 
 def test_the_first_sentences_quote_the_results() -> None:
     text = " ".join(TEXT.split())
-    agree = re.findall(r"\| (\d+) of (\d+) \|", homogeneous.agreement())
-    total = [sum(map(int, column)) for column in zip(*agree, strict=True)]
-    assert f"{total[0]} of {total[1]} scores" in text
-    held = [
-        homogeneous.NUMBERS["held"](rule)
-        for rule in ("best_val_loss", "best_val_accuracy", "last_epoch")
-    ]
-    words = f"{held[0]} by validation loss, {held[1]} by validation accuracy"
-    assert f"{words}, {held[2].replace('0', 'none')} at the last epoch" in text
-    assert f"all {theory.NUMBERS['holding']()} checks hold" in text
+    found = homogeneous.NUMBERS
+    assert f"{found['agree']('agree')} of {found['agree']('all')} scores" in text
+    assert f"All {found['gated_gains']()} gains of its gated variants" in text
+    most = found["most_gated"]("best_val_accuracy")
+    assert f"at most {most} when they are chosen by validation accuracy" in text
+    assert found["most_gated"]("best_val_loss") == found["gated_gains"]()
+
+
+@pytest.mark.parametrize(
+    ("item", "words", "number"),
+    [
+        (34, "{} of 33", lambda: homogeneous.NUMBERS["agree"]("agree")),
+        (50, "all {} checks", theory.NUMBERS["holding"]),
+        (70, "{} of 88", ranks.NUMBERS["count_below"]),
+        (80, "all {} datasets", lambda: noise.NUMBERS["count"]("temperature", "rises")),
+        (81, "{} of 6", lambda: noise.NUMBERS["count"]("gate", "falls")),
+        (84, "temperature gains {}", lambda: gain_of("temp_only_transformer")),
+        (84, "gate loses {}", lambda: gain_of("gated_transformer")),
+    ],
+)
+def test_an_item_quotes_its_result(
+    item: int, words: str, number: Callable[[], str]
+) -> None:
+    assert words.format(number()) in ROWS[item - 1][-1]
+
+
+def gain_of(method: str) -> str:
+    """Points that a graph transformer gains or loses, without their sign."""
+    return f"{abs(float(transformers.NUMBERS['gain'](method).split()[0])):.1f}"
