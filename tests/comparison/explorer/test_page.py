@@ -386,6 +386,19 @@ def test_a_neighbour_a_head_and_a_dimension_can_be_chosen(
         assert "of layer 1" in page.inner_text("[data-at=opens]")
 
 
+@pytest.mark.slow
+def test_gates_of_heads_are_shown_by_head(tmp_path: Path, chromium: Any) -> None:
+    model = trained(tmp_path, "gate of heads")
+    file = tmp_path / "explore.html"
+    write_explorer(model, file, graph())
+    layer: Any = model.module.convs[0]
+    with opened(chromium, file) as page:
+        last = page.get_attribute("[data-at=dimension]", "max")
+        assert last == str(layer.heads - 1)
+        note = page.inner_text("[data-at=dimensions-note]")
+        assert f"multiplies all its {layer.out_channels} channels" in note
+
+
 def test_only_positive_weights_open_a_gate(file: Path, chromium: Any) -> None:
     with opened(chromium, file) as page:
         for dimension in range(8):
