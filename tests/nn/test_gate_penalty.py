@@ -10,6 +10,7 @@ import torch
 from torch.func import functional_call, grad, stack_module_state, vmap
 from torch.utils.checkpoint import checkpoint
 
+from tempergat import Graph
 from tempergat.nn import (
     TemperGATConv,
     TemperGATv2Conv,
@@ -82,6 +83,17 @@ def test_gates_of_both_sides_or_of_the_targets_are_averaged(backbone, gate):
     gates = conv.gate_values(x)
     gates = torch.cat(gates) if gate == "first" else gates
     assert torch.allclose(gate_penalty(conv), gates.mean())
+
+
+@pytest.mark.parametrize("gate", ["first", "post", "head"])
+@pytest.mark.parametrize("heads", [1, 2])
+@pytest.mark.parametrize("backbone", LAYERS)
+def test_rows_that_are_padding_do_not_count(backbone, heads, gate):
+    conv = LAYERS[backbone](5, 4, heads, gate=gate)
+    graph = Graph(EDGES, len(X), self_loops=backbone != "transformer")
+    graph.in_use = (torch.tensor(3), torch.tensor(3))
+    conv(X, graph)
+    assert torch.allclose(gate_penalty(conv), conv.gate_values(X[:3]).mean())
 
 
 def test_half_precision_gates_are_averaged_in_single():
