@@ -153,6 +153,7 @@ edges, x = edges_and_input()
 for name, backbone in (
     ("plain", "gat"), ("by head", "gatv2"), ("both", "gat"), ("both", "gatv2"),
     ("edges", "gatv2"), ("residual alone", "gat"), ("residual and no gate", "gatv2"),
+    ("gate of heads", "gat"),
 ):
     torch.manual_seed(0)
     layer = LAYERS[backbone](FEATURES, CHANNELS, HEADS, **OPTIONS[name])
