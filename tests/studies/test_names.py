@@ -70,6 +70,7 @@ def test_the_list_says_how_many_of_the_papers_datasets_have_run(
     assert studies(monkeypatch) == 0
     printed = capsys.readouterr().out
     assert "3 of 6 datasets; 1,650 of 1,650 rows" in printed
+    assert "0 of 5 datasets; proxy: 2 graphs; 242 of 242 rows" in printed
     assert "3 of 4 datasets; 12,720 of 12,720 rows" in printed
     monkeypatch.setattr(results, "STUDIES", tmp_path)
     graphs = ("dblp", "imdb", HETEROGENEOUS[0])

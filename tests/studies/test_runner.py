@@ -31,6 +31,7 @@ COMPLETE = {
     "calibration": ("cora", "citeseer", "pubmed"),
     "complementarity": ("cora", "citeseer", "pubmed"),
     "default": ("cora", "acm"),
+    "heterogeneous": ("dblp", "imdb"),
     "homogeneous": ("cora", "citeseer", "pubmed"),
     "noise": ("cora", "citeseer", "pubmed"),
     "transformers": ("cora", "citeseer", "pubmed"),
