@@ -11,7 +11,9 @@ DATASETS = {
 # The study that answers an item, or the command that shows it.
 ITEMS = {
     "table1": "tempergat methods",
+    "table2": "tempergat recipe cora",
     "table3": "homogeneous",
+    "table4": "tempergat recipe pokec",
     "table5": "heterogeneous",
     "table6": "tempergat data list",
     "table7": "tempergat data list",
