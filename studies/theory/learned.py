@@ -2,7 +2,8 @@
 
 The projections and the attention vector stay fixed, except in the free variants. Then
 only temperature, gate and classifier learn, and the logits remain the weighted l1
-distance.
+distance. All of it is in double precision: training with sharp attention makes rounding
+grow, in single precision until another processor gives other rows.
 """
 
 import copy
@@ -125,7 +126,7 @@ class _Classifier(nn.Module):
     def __init__(self, layer: TemperGATv2Conv) -> None:
         super().__init__()
         self.layer = layer
-        self.head = nn.Linear(layer.out_channels, 2)
+        self.head = nn.Linear(layer.out_channels, 2, dtype=torch.float64)
 
     def forward(self, inputs: Tensor, edge_index: Tensor) -> Tensor:
         logits: Tensor = self.head(self.layer(inputs, edge_index))
@@ -139,7 +140,7 @@ def train(
     oracle, gate = variant.oracle, variant.gate
     start: Temperature = "layer" if variant.learns_temperature else 1.0
     with seeded_weights(seed):
-        layer = paper_layer(setting, start, gate, oracle=oracle).float()
+        layer = paper_layer(setting, start, gate, oracle=oracle)
         model = _Classifier(layer)
     for name, parameter in layer.named_parameters():
         learns = name.startswith("lin_gate") and not oracle
@@ -187,16 +188,15 @@ def label_snr(layer: TemperGATv2Conv, inputs: Tensor, data: Data) -> float:
 def best_temperature(setting: Setting, data: Data, oracle: bool) -> float:
     """The temperature with the highest label SNR, for the paper's logits."""
     gate: Gate = "first" if oracle else None
-    layers = (paper_layer(setting, t, gate, oracle=oracle).float() for t in GRID)
+    layers = (paper_layer(setting, t, gate, oracle=oracle) for t in GRID)
     with torch.no_grad():
         snr = [label_snr(layer, _inputs(data, oracle), data) for layer in layers]
     return float(GRID[int(np.argmax(snr))])
 
 
 def _inputs(data: Data, oracle: bool) -> Tensor:
-    if not oracle:
-        return torch.as_tensor(data.x)
-    return torch.cat([data.x, data.observed.float()], dim=1)
+    parts = [data.x, data.observed] if oracle else [data.x]
+    return torch.cat([part.double() for part in parts], dim=1)
 
 
 def _gate_means(

@@ -3,8 +3,15 @@
 import pytest
 import torch
 
+from studies.results import read_csv
 from studies.theory.learned import learned_study, paper_layer
-from studies.theory.model import MissingNoise, Setting, standard_setting
+from studies.theory.model import (
+    GaussianNoise,
+    MissingNoise,
+    Setting,
+    standard_setting,
+)
+from studies.theory.study import Effort
 
 UNEVEN = Setting(signal=(0.5, -0.2, 0.9), weights=(1.0, 2.5, 0.3))
 
@@ -36,6 +43,22 @@ def test_a_temperature_is_absorbed_by_the_attention_vector():
         folded.att /= 4.0
         expected, actual = tempered(x, edge_index), folded(x, edge_index)
     assert torch.allclose(actual, expected, rtol=1e-12, atol=0)
+
+
+@pytest.mark.slow
+def test_training_again_gives_the_published_rows_to_four_digits():
+    """Whatever the processor: in single precision, rounding grows to what is seen."""
+    noise, effort = GaussianNoise(2.0), Effort()
+    seeds = range(effort.graphs)
+    rows = learned_study(
+        standard_setting(), [noise], nodes=1000, seeds=seeds, steps=effort.steps
+    )
+    published = read_csv("theory/learned.csv").query(f"noise == '{noise}'")
+    assert len(rows) == len(published) == 6
+    for row, before in zip(rows, published.to_dict("records"), strict=True):
+        assert row.pop("variant") == before.pop("variant")
+        assert row.pop("noise") == before.pop("noise")
+        assert row == pytest.approx(before, rel=1e-4, abs=1e-4, nan_ok=True)
 
 
 def test_training_keeps_the_papers_logits_and_reports_every_variant():
