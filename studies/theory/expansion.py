@@ -14,7 +14,11 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import binom
 
-from studies.theory.closed_forms import mean_absolute, uniform_limit_snr
+from studies.theory.closed_forms import (
+    mean_absolute,
+    ungated_distance,
+    uniform_limit_snr,
+)
 from studies.theory.model import FloatArray, GaussianNoise, MissingNoise, Setting
 
 # For one coordinate: the mean gap, its variance over targets, and the variance among
@@ -129,6 +133,21 @@ def gate_advantage(setting: Setting, noise: MissingNoise) -> float:
     gated = expansion(setting, gated_logits(setting, noise))
     ungated = expansion(setting, ungated_logits(setting, noise))
     return gated.limit * (gated.second - ungated.second)
+
+
+def largest_weak_logit_gain(setting: Setting, rho: float) -> float:
+    """The most that the oracle gate gains where logits are weak, over its SNR.
+
+    Weak means that T is ten times the mean size of the ungated logits. The maximum is
+    over the fill-in noise, to second order.
+    """
+    same, gains = setting.same_class_probability, []
+    for tau in np.geomspace(0.01, 100, 25):
+        noise = MissingNoise(rho, float(tau))
+        means = ungated_distance(setting, noise).means
+        temperature = 10 * (same * means[0] + (1 - same) * means[1])
+        gains.append(gate_advantage(setting, noise) / temperature**2)
+    return float(max(gains)) / uniform_limit_snr(setting)
 
 
 def weak_logit_boundary(setting: Setting, rho: float) -> float:

@@ -6,6 +6,8 @@ import pandas as pd
 
 from studies.results import read_csv
 from studies.theory import figures
+from studies.theory.expansion import largest_weak_logit_gain
+from studies.theory.model import standard_setting
 
 PAGE = "theory"
 
@@ -73,12 +75,13 @@ def boundary() -> str:
     return markdown(head, rows)
 
 
-def learned() -> str:
-    """What trained layers learn."""
+def learned(*noise: str) -> str:
+    """What trained layers learn under one noise, whose name may have blanks."""
+    found = read("learned")
+    found = found[found["noise"] == " ".join(noise)]
     rows = [
         [
-            row["noise"],
-            row["variant"],
+            row["variant"].replace("_", " "),
             f"{row['temperature']:.2f}",
             interval(row, "snr", ".2f"),
             f"{row['snr_best_temperature']:.2g}",
@@ -86,17 +89,42 @@ def learned() -> str:
             f"{row['gate_observed']:.3f}".replace("nan", ""),
             f"{row['gate_lost']:.3f}".replace("nan", ""),
         ]
-        for _, row in read("learned").iterrows()
+        for _, row in found.iterrows()
     ]
-    head = ["noise", "variant", "T", "label SNR", "best T for SNR", "accuracy"]
+    head = ["variant", "T", "label SNR", "best T for SNR", "accuracy"]
     return markdown([*head, "gate, observed", "gate, lost"], rows)
 
 
-def holding(kind: str = "") -> str:
-    """How many checks of the proofs hold, of all kinds or of one."""
-    steps = read("proof_steps")
-    steps = steps[steps["verdict"] == "holds"]
-    return str(len(steps[steps["kind"] == kind] if kind else steps))
+def holding() -> str:
+    """How many checks of the proofs hold."""
+    return str((read("proof_steps")["verdict"] == "holds").sum())
+
+
+def value(table: str, column: str, form: str, *where: str) -> str:
+    """One number of a table, in the row that conditions like `sigma=2` leave.
+
+    A `+` in a condition is a blank.
+    """
+    found = read(table)
+    for condition in where:
+        name, _, wanted = condition.partition("=")
+        wanted = wanted.replace("+", " ")
+        is_text = not pd.api.types.is_numeric_dtype(found[name])
+        found = found[found[name] == (wanted if is_text else float(wanted))]
+    (number,) = found[column]
+    return f"{number:{form}}".replace("%", " %")
+
+
+def good_sigmas(end: str) -> str:
+    """The least or the most of the noise levels at which T = 1 is good."""
+    best = read("best_temperature").query("one_is_good == 'yes'")["sigma"]
+    return f"{best.min() if end == 'least' else best.max():g}"
+
+
+def weak_gain(rho: str) -> str:
+    """The most that the gate gains where logits are weak, in percent of the SNR."""
+    share = largest_weak_logit_gain(standard_setting(), float(rho))
+    return f"{100 * share:.2g} %"
 
 
 TABLES = {
@@ -105,7 +133,12 @@ TABLES = {
     "boundary": boundary,
     "learned": learned,
 }
-NUMBERS = {"holding": holding}
+NUMBERS = {
+    "holding": holding,
+    "value": value,
+    "good_sigmas": good_sigmas,
+    "weak_gain": weak_gain,
+}
 FIGURES = {
     f"theory/{name}": partial(lambda draw, table: draw(read(table)), draw, table)
     for name, (draw, table) in figures.FIGURES.items()
