@@ -1,6 +1,7 @@
 """The benchmarks name no speed for a kernel that is wrong."""
 
 import csv
+import math
 import re
 import sys
 from pathlib import Path
@@ -125,6 +126,18 @@ def test_the_tables_of_a_page_are_made_from_the_measurements(page: str) -> None:
     text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
     assert pages.filled(page) == text
     assert {make.__name__ for make in pages.PAGES[page]} == {*slots(text)}
+
+
+def test_the_page_on_speed_opens_with_the_largest_ratio_on_larger_graphs() -> None:
+    ratios = [
+        float(row["ratio"])
+        for device, edges in (("cpu", 100_000), ("cuda", 500_000))
+        for row in pages.read(f"small_graphs_{device}")
+        if row["layer"].endswith("T and gate") and int(row["edges"]) >= edges
+    ]
+    opening = (DOCS / "speed.md").read_text(encoding="utf-8").split("\n\n")[1]
+    words = f"at most {math.ceil(10 * max(ratios)) / 10} of the time of PyG's"
+    assert words in " ".join(opening.split())
 
 
 def test_every_file_of_measurements_says_how_it_is_made() -> None:
