@@ -9,7 +9,8 @@ python -m studies NAME --run GRAPH ...  on these graphs alone
 python -m studies NAME --run GRAPH ... --hidden 256 --methods gat,temp_gated --runs 3
                                         with other settings, methods or seeds; no result
                                         of the study changes
-python -m studies noise GRAPH           tables and the paper's figure 4 of any graph
+python -m studies noise GRAPH           tables and the paper's figure 4 of a graph that
+                                        is not in its plan
 """
 
 import argparse

@@ -14,8 +14,9 @@ import pytest
 from scipy import stats
 
 from studies import results
-from studies.noise import tables
-from studies.noise.tables import FRESH, PLANNED, SECOND, gain_tests, trends
+from studies.noise import learned, tables
+from studies.noise.learned import FRESH, SECOND, trends
+from studies.noise.tables import PLANNED, gain_tests
 from studies.noise.trends import page_p, rises
 from studies.results import runs_path, settings_path
 
@@ -89,8 +90,8 @@ def test_the_papers_fourth_dataset_gets_panels_once_it_has_runs(
     (folder / "ogbn-arxiv.csv.bz2").write_bytes(bz2.compress(arxiv))
     (folder.parent / "settings.csv").symlink_to(settings_path(SECOND))
     before = tables.accuracy()
-    caches = (results.read_csv, results.read_runs, tables.read_study)
-    caches += (tables.learned_values, tables.mean_values, tables.trends)
+    caches = (results.read_csv, results.read_runs, learned.read_study)
+    caches += (learned.learned_values, learned.mean_values, learned.trends)
     with monkeypatch.context() as patch:
         patch.setattr(results, "STUDIES", tmp_path)
         clear(caches)
