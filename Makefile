@@ -22,8 +22,8 @@ demo: .venv/installed
 	$(BIN)/tempergat compare
 
 test: .venv/installed
-	$(BIN)/ruff format --check src tests benchmarks examples docs studies
-	$(BIN)/ruff check src tests benchmarks examples docs studies
+	$(BIN)/ruff format --check src tests tools benchmarks examples docs studies
+	$(BIN)/ruff check src tests tools benchmarks examples docs studies
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(PYTEST) -m "not slow"

@@ -107,3 +107,36 @@ def _output(command: list[object], folder: Path) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
+
+
+def _build(hook: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Calls the build as pip does, with a compiler that fails."""
+    pytest.importorskip("scikit_build_core", reason="needs scikit-build-core")
+    code = f"import build_backend, sys; print(build_backend.{hook}(sys.argv[1]))"
+    tools = {"PYTHONPATH": str(PROJECT / "tools"), "CXX": "/bin/false"}
+    command = [sys.executable, "-c", code, str(folder)]
+    return subprocess.run(
+        command,
+        cwd=PROJECT,
+        env=os.environ | tools,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_metadata_are_read_without_compiling(tmp_path: Path) -> None:
+    done = _build("prepare_metadata_for_build_wheel", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "tempergat:" not in done.stderr
+    assert "Name: tempergat" in _only(tmp_path, "*/METADATA").read_text()
+
+
+def test_a_compiler_that_fails_gives_a_wheel_without_kernels_and_says_so(
+    tmp_path: Path,
+) -> None:
+    done = _build("build_wheel", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "tempergat: the CPU kernels could not be compiled" in done.stderr
+    with zipfile.ZipFile(_only(tmp_path, "*-py3-none-any.whl")) as wheel:
+        assert not [name for name in wheel.namelist() if name.endswith(".so")]
