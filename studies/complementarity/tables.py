@@ -32,6 +32,7 @@ PARTS = {
 PREMISE = ("gate-none", "temperature-none")
 PRIMARY = ("interaction",)
 BETTER = ("both-gate", "both-temperature")
+NOT_PLANNED = ("both-none",)
 SELECTED, BEST_LOSS = "best_val_accuracy", "best_val_loss"
 
 
@@ -63,10 +64,10 @@ def scores(rule: str = SELECTED) -> pd.DataFrame:
 
 @cache
 def contrasts(rule: str = SELECTED) -> pd.DataFrame:
-    """The plan's contrasts, by where they were measured."""
+    """Every contrast, by where it was measured."""
     by = scores(rule)
     interaction = by["both"] - by["gate"] - by["temperature"] + by["none"]
-    pairs = (name.split("-") for name in (*PREMISE, *BETTER))
+    pairs = (name.split("-") for name in (*PREMISE, *BETTER, *NOT_PLANNED))
     differences = {f"{a}-{b}": by[a] - by[b] for a, b in pairs}
     return pd.DataFrame({"interaction": interaction, **differences})
 
@@ -118,9 +119,9 @@ def interval(values: pd.Series) -> str:
 
 
 def planned() -> str:
-    """The planned tests, in the plan's order, and what each dataset has."""
+    """The planned tests in the plan's order, one more, and what each dataset has."""
     rows = []
-    for names in (PREMISE, PRIMARY, BETTER):
+    for names in (PREMISE, PRIMARY, BETTER, NOT_PLANNED):
         by_loss = compared(names, BEST_LOSS)
         for test, other in zip(compared(names), by_loss, strict=True):
             name = test.method
@@ -164,11 +165,10 @@ def accuracy() -> str:
     return markdown_table(["dataset", "level", *head], rows, 2)
 
 
-def points(contrast: str) -> str:
-    """`+0.08 points, -0.28 to +0.43`: a contrast's mean and its 95 % interval."""
-    found = summarise(by_seed(contrast))
-    ends = f"{signed(found.low, 2)} to {signed(found.high, 2)}"
-    return f"{signed(found.mean, 2)} points, {ends}"
+def points(contrast: str, dataset: str | None = None) -> str:
+    """`+0.08`: a contrast's mean over all datasets, or on one."""
+    where = {"dataset": dataset} if dataset else {}
+    return signed(by_seed(contrast, **where).mean(), 2)
 
 
 def count(what: str) -> str:
@@ -178,12 +178,13 @@ def count(what: str) -> str:
 
 def sums_of_parts() -> Figure:
     """What gate, temperature and both gain by level, and the sum of the first two."""
-    series = ("gate", "temperature", "sum of the two", "both")
+    # Two colours far apart for the parts, two that stand out for what is compared.
+    series = {"gate": 0, "temperature": 3, "sum of the two": 2, "both": 4}
     where = ["dataset", "noise_level", "seed"]
     gains = scores().sub(scores()["none"], axis=0).groupby(where).mean()
     gains["sum of the two"] = gains["gate"] + gains["temperature"]
     with style():
-        figure = new_figure(7.2, 2.9)
+        figure = new_figure(7.2, 3.1)
         panels = figure.subplots(1, len(GRAPHS), sharey=True)
         for dataset, axes in zip(GRAPHS, panels, strict=True):
             axes.axhline(0.0, color="#808080", linewidth=0.8, zorder=0)
@@ -197,13 +198,14 @@ def sums_of_parts() -> Figure:
                         marker=MARKERS[number],
                         markersize=4,
                         linewidth=1.0,
-                        color=COLOURS[number + 1],
+                        color=COLOURS[series[name]],
                         label=name if place == 0 else None,
                     )
             axes.set_title(dataset)
             axes.set_xticks(range(len(LEVELS) + 1), labels=["no noise", *LEVELS])
         panels[0].set_ylabel("points over the backbone")
-        panels[-1].legend(fontsize="small")
+        handles, labels = panels[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside upper center", ncols=len(series))
     return figure
 
 
