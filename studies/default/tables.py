@@ -38,13 +38,23 @@ def mean(recipe: str) -> str:
     return f"{scores_of()[recipe].mean():.2f}"
 
 
+def gain(which: str) -> str:
+    """The highest gain of `default` over `plain` on a graph, or the largest loss."""
+    gains = (scores_of()["default"] - scores_of()["plain"]).groupby(level=0).mean()
+    return f"{gains.max():.1f}" if which == "highest" else f"{-gains.min():.1f}"
+
+
 def behind(which: str) -> str:
-    """How far the chosen recipe is behind the better of the two in hindsight."""
+    """How far the chosen recipe is behind the better of the two in hindsight.
+
+    Args:
+        which: `mean`, `most` or `where`, the method and graph with the most.
+    """
     points = scores_of()["behind"]
-    if which == "mean":
-        return f"{points.mean():.2f}"
-    graph, method = points.idxmax()
-    return f"{points.max():.2f} ({method} on {graph})"
+    if which == "where":
+        graph, method = points.idxmax()
+        return f"{method} on {graph}"
+    return f"{points.mean() if which == 'mean' else points.max():.2f}"
 
 
 def count() -> str:
@@ -88,6 +98,7 @@ NUMBERS = {
     "contrast": attention.points,
     "within": attention.within_a_point,
     "mean": mean,
+    "gain": gain,
     "behind": behind,
     "cost": cost,
     "count": count,

@@ -2,6 +2,7 @@
 
 import pytest
 
+from studies.default.attention import by_graph
 from studies.default.rule import METHODS, runs, scores_of
 from studies.default.study import GRAPHS
 from studies.results import read_whole_runs
@@ -11,10 +12,15 @@ from tempergat.comparison.chosen import choose
 @pytest.mark.parametrize("graph", ["cora", "squirrel_filtered", "facebook"])
 def test_the_page_has_the_scores_of_what_compare_chooses(graph: str) -> None:
     kinds = {(False, None): "plain", (True, "batch"): "default"}
+    every = [
+        *read_whole_runs(f"default/{graph}.csv"),
+        *read_whole_runs("default/mlp.csv"),
+    ]
     of_both = [
         run
-        for run in read_whole_runs(f"default/{graph}.csv")
-        if (run.config["residual"], run.config["norm"]) in kinds
+        for run in every
+        if run.dataset == graph
+        and (run.config["residual"], run.config["norm"]) in kinds
     ]
     scores: dict[str, list[float]] = {}
     for run in choose(of_both).compared:
@@ -22,7 +28,11 @@ def test_the_page_has_the_scores_of_what_compare_chooses(graph: str) -> None:
         scores.setdefault(run.method, []).append(score)
     shown = scores_of().loc[graph]["chosen"]
     means = {method: sum(of) / len(of) for method, of in scores.items()}
+    without_edges = means.pop("mlp")
     assert means == pytest.approx(shown.to_dict())
+    for method, mean in means.items():
+        contrast = by_graph().loc[graph, f"{method}-mlp"]
+        assert contrast == pytest.approx(mean - without_edges)
 
 
 def test_both_recipes_have_ten_runs_of_every_graph_and_method() -> None:
