@@ -4,7 +4,7 @@ from functools import cache
 
 import pandas as pd
 
-from studies.default.study import GRAPHS
+from studies.default.study import REAL
 from studies.results import read_plan, read_runs
 
 METHODS = read_plan("default")["methods"]
@@ -15,7 +15,7 @@ RECIPES = ("plain", "default")
 def runs() -> pd.DataFrame:
     """All runs with one of the two recipes."""
     return with_recipe(
-        pd.concat([read_runs(f"default/{graph}.csv") for graph in GRAPHS])
+        pd.concat([read_runs(f"default/{graph}.csv") for graph in REAL])
     )
 
 

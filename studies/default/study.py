@@ -4,15 +4,22 @@ from typing import Any
 
 from studies.results import read_plan
 from studies.runner import Stage, Stages
-from studies.when.study import load_real
+from studies.when.study import generate, load_real
 from tempergat.training import RunConfig, load_recipe
 
 PLAN = read_plan("default")
-GRAPHS = tuple(graph["name"] for graph in read_plan("when")["real"]["graphs"])
+REAL = tuple(graph["name"] for graph in read_plan("when")["real"]["graphs"])
+GRAPHS = (*REAL, "generated")
 
 
 def stages(graph: str) -> Stages:
-    """Every cell with every baseline, on the splits of the graph in turn; then mlp."""
+    """Every cell with every baseline, on the splits of the graph in turn; then mlp.
+
+    On the generated graphs, the two recipes with every baseline.
+    """
+    if graph == "generated":
+        yield from _unseen()
+        return
     cells = [PLAN["present"], *PLAN["candidates"], *PLAN["only_measured"]]
     configs = [_config(cell, name) for name in PLAN["methods"] for cell in cells]
     seeds = range(PLAN["first_seed"], PLAN["first_seed"] + PLAN["seeds"])
@@ -20,6 +27,15 @@ def stages(graph: str) -> Stages:
     recipes = [PLAN["present"], PLAN["candidates"][-1]]
     configs = [_config(cell, PLAN["without_edges"]) for cell in recipes]
     yield Stage("default/mlp.csv", graph, configs, seeds, load_real)
+
+
+def _unseen() -> Stages:
+    """Both recipes with every baseline on graphs that had no part in the rule."""
+    cells = [PLAN["present"], PLAN["candidates"][-1]]
+    configs = [_config(cell, name) for name in PLAN["methods"] for cell in cells]
+    seeds = range(PLAN["first_seed"], PLAN["first_seed"] + PLAN["seeds"])
+    for name in PLAN["unseen"]["graphs"]:
+        yield Stage("default/generated.csv", name, configs, seeds, generate)
 
 
 def _config(cell: dict[str, Any], method: str) -> RunConfig:

@@ -4,7 +4,7 @@ from matplotlib.figure import Figure
 
 from studies.default import attention
 from studies.default.rule import METHODS, RECIPES, runs, scores_of
-from studies.default.study import GRAPHS
+from studies.default.study import REAL
 from studies.pages import markdown_table, signed
 from tempergat.base.figures import COLOURS, MARKERS, new_figure, style
 
@@ -59,7 +59,7 @@ def behind(which: str) -> str:
 
 def count() -> str:
     """The number of graphs."""
-    return str(len(GRAPHS))
+    return str(len(REAL))
 
 
 def cost() -> str:

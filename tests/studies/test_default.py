@@ -4,7 +4,7 @@ import pytest
 
 from studies.default.attention import by_graph
 from studies.default.rule import METHODS, runs, scores_of
-from studies.default.study import GRAPHS
+from studies.default.study import REAL
 from studies.results import read_whole_runs
 from tempergat.comparison.chosen import choose
 
@@ -39,5 +39,5 @@ def test_both_recipes_have_ten_runs_of_every_graph_and_method() -> None:
     for _, found in runs().groupby("recipe"):
         assert set(found["status"]) == {"done"}
         seeds = found.groupby(["dataset", "method"])["seed"].agg(set)
-        assert len(seeds) == len(GRAPHS) * len(METHODS)
+        assert len(seeds) == len(REAL) * len(METHODS)
         assert all(of == set(range(8000, 8010)) for of in seeds)
