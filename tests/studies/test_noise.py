@@ -108,20 +108,28 @@ def test_the_papers_fourth_dataset_gets_panels_once_it_has_runs(
     assert "not run" not in figure.legends[0].get_title().get_text()
 
 
-def test_figure_4_shows_the_last_epoch_by_backbone_and_layer() -> None:
+@pytest.mark.parametrize(
+    ("first", "column", "noises", "methods"),
+    [
+        (0, "temperatures_last", "none gaussian", "temp_only temp_gated gated_temp"),
+        (6, "gate_means_last", "none missing", "gated temp_gated gated_temp"),
+    ],
+)
+def test_figure_4_shows_the_papers_methods_at_the_last_epoch_by_layer(
+    first: int, column: str, noises: str, methods: str
+) -> None:
     figure = tables.figure_4()
-    panels = {axes.get_title(loc="left"): axes for axes in figure.axes[:6]}
     assert len(figure.axes) == 12
-    methods = ("temp_only_v2", "temp_gated_v2", "gated_temp_v2")
+    assert "ogbn-arxiv: not run" in figure.legends[0].get_title().get_text()
     values = defaultdict(list)
     for row in rows(SECOND, "pubmed"):
-        if row["method"] in methods and row["noise"] != "missing":
-            values[row["level"]].append(float(row["temperatures_last"].split()[1]))
-    lines = {line.get_label(): line for line in panels["pubmed, GATv2"].get_lines()}
+        if row["method"] in methods.split() and row["noise"] in noises.split():
+            values[row["level"]].append(float(row[column].split()[1]))
+    panels = {a.get_title(loc="left"): a for a in figure.axes[first : first + 6]}
+    lines = {line.get_label(): line for line in panels["pubmed, GAT"].get_lines()}
     assert lines["layer 2"].get_ydata() == pytest.approx(
         [mean(values[level]) for level in sorted(values)]
     )
-    assert "ogbn-arxiv: not run" in figure.legends[0].get_title().get_text()
 
 
 def rising_values() -> np.ndarray:
