@@ -69,7 +69,10 @@ def panels_of(values: pd.DataFrame) -> list[Panel]:
     backbones = values["method"].map(lambda method: METHODS[method].backbone)
     panels = []
     for quantity, (noise, *_) in QUANTITIES.items():
-        names = sorted(values.filter(regex=rf"^{quantity}_\d+$"))
+        # In the order of the layers, the tenth too.
+        names = sorted(
+            values.filter(regex=rf"^{quantity}_\d+$"), key=lambda n: (len(n), n)
+        )
         of_noise = values["noise"].isin(["none", noise])
         for backbone in backbones.unique():
             of_backbone = values[of_noise & (backbones == backbone)]
@@ -127,12 +130,13 @@ def _draw(axes: Any, panel: Panel) -> None:
             axes.plot(places, of_method.mean(), color=colour, linewidth=0.5, alpha=0.6)
         by_seed = values.groupby("seed").mean()
         found = [summarise(by_seed[level].dropna()) for level in by_seed]
+        # None, where too few runs finished, becomes NaN, which is not drawn.
+        means, *ends = np.array([(s.mean, s.low, s.high) for s in found], float).T
         if len(by_seed) >= SEEDS_FOR_A_BAND:
-            ends = [s.low for s in found], [s.high for s in found]
             axes.fill_between(places, *ends, color=colour, alpha=0.2, linewidth=0)
         axes.plot(
             places,
-            [summary.mean for summary in found],
+            means,
             color=colour,
             marker=marker,
             markersize=4,
