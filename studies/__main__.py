@@ -6,7 +6,7 @@ python -m studies table3                the study of an item of the paper; also 
                                         and theorem1
 python -m studies NAME --run            trains what is missing first
 python -m studies NAME --run GRAPH ...  on these graphs alone
-python -m studies NAME --run GRAPH ... --hidden 256 --methods gat,temp_gated --runs 3
+python -m studies NAME --run GRAPH ... --set heads=4 --methods gat,temp_gated --runs 3
                                         with other settings, methods or seeds; no result
                                         of the study changes
 python -m studies noise GRAPH           tables and the paper's figure 4 of a graph that
@@ -25,7 +25,7 @@ from studies.paper import DATASETS, study_of
 from studies.results import STUDIES, datasets_with_rows, read_plan, row_count
 from tempergat.base import UserError, write_text
 from tempergat.base.figures import save_figure
-from tempergat.training import SETTINGS, make_overrides
+from tempergat.training import OPTIONS, help_of, make_overrides, typed_as
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -163,10 +163,12 @@ def main() -> int:
     parser.add_argument("--datasets", type=_words, default=[], help="as GRAPH ...: a,b")
     parser.add_argument("--methods", type=_words, default=[], help="these alone: a,b")
     parser.add_argument("--runs", type=int, help="seeds, in place of the plan's")
-    for setting, facts in SETTINGS.items():
-        if facts.help:
-            option = f"--{setting.replace('_', '-')}"
-            parser.add_argument(option, type=facts.type, help=facts.help)
+    for name in OPTIONS:
+        option = f"--{name.replace('_', '-')}"
+        parser.add_argument(option, type=typed_as(name), help=help_of(name))
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="any setting"
+    )
     given = parser.parse_intermixed_args()
     if given.name is None:
         list_studies()
@@ -202,9 +204,10 @@ def _changes(given: argparse.Namespace) -> "Changes":
 
     if given.runs is not None and given.runs < 1:
         raise UserError(f"--runs is {given.runs}; give a whole number of at least 1")
-    values = {name: getattr(given, name, None) for name in SETTINGS}
+    values = {name: getattr(given, name) for name in OPTIONS}
     asked = {name: value for name, value in values.items() if value is not None}
-    return Changes(make_overrides(asked), given.methods, given.runs)
+    overrides = make_overrides(asked, written=given.set)
+    return Changes(overrides, given.methods, given.runs)
 
 
 def _has_no_page(study: ModuleType | None, graph: str, changes: "Changes") -> bool:

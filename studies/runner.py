@@ -6,6 +6,7 @@ stopped continues where it was. Finished runs are rows of a table of the study.
 """
 
 import subprocess
+import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -75,7 +76,7 @@ class Changes:
         runs: How many seeds; None for those of the plan.
     """
 
-    overrides: Overrides = field(default_factory=lambda: Overrides({}))
+    overrides: Overrides = field(default_factory=Overrides)
     methods: Sequence[str] = ()
     runs: int | None = None
 
@@ -92,9 +93,12 @@ class Changes:
         """
         for method in self.methods:
             find_method(method)
+        chosen = self.methods or methods
+        for note in self.overrides.notes_for(chosen):
+            print(note, file=sys.stderr)
         return [
             self.overrides.applied_to(recipe.config_for(method), graph)
-            for method in self.methods or methods
+            for method in chosen
         ]
 
 

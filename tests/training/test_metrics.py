@@ -1,12 +1,14 @@
 """The metrics against scikit-learn, and what a run does with them."""
 
+from typing import get_args
+
 import numpy as np
 import pytest
 import torch
 from torch.func import vmap
 
 from tempergat.base import UserError
-from tempergat.training import METRICS, train_group
+from tempergat.training import train_group
 from tempergat.training.evaluate import (
     average_precision,
     balanced_weights,
@@ -18,6 +20,7 @@ from tempergat.training.evaluate import (
     scores_of_parts,
 )
 from tempergat.training.record import config_hash
+from tempergat.training.settings.fields import MetricName
 from tests.support.run_settings import (
     CPU,
     config,
@@ -48,7 +51,7 @@ def drawn(
     ("counts", "label"),
     [([3, 7], 1), ([7, 3], 0), ([5, 0, 4, 1], 0), ([5, 0, 4, 1], 1)],
 )
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("metric", get_args(MetricName))
 def test_a_constant_answer_scores_what_a_run_that_gives_it_would(
     metric: str, counts: list[int], label: int
 ) -> None:

@@ -135,8 +135,9 @@ _BESIDE_TABLE = (
     *("datasets", "table", "baseline", "tune", "learned"),
     *("as_json", "quiet", "verbose"),
 )
-# What `train` has no need of, and what it cannot do.
+# What `train` has no need of or is given for its method, and what it cannot do.
 _OF_COMPARE = (*_BESIDE_TABLE, "runs", "methods", "recipe", "ray", "out")
+_GIVEN = (*_OF_COMPARE, *Settings.OPTIONS)
 _NOT_IN_TRAIN = ("noise", "splits")
 
 
@@ -260,12 +261,12 @@ def _typed(context: typer.Context) -> Iterator[tuple[str, str]]:
 
 
 def _train_options(context: typer.Context) -> list[str] | None:
-    """What was typed and `train` needs too; None where it cannot repeat a run."""
+    """What was typed and `train` needs too, but settings; None where it cannot be."""
     words = []
     for name, flag in _typed(context):
         if name in _NOT_IN_TRAIN:
             return None
-        if name not in _OF_COMPARE:
+        if name not in _GIVEN:
             value = context.params[name]
             words += [flag] if isinstance(value, bool) else [flag, str(value)]
     return words

@@ -38,18 +38,27 @@ _BACKENDS = {
 }
 
 EXAMPLES = {
-    "methods": ("tempergat methods", "tempergat methods --json"),
+    "methods": ("tempergat methods", "tempergat methods --settings"),
     "recipe": ("tempergat recipe cora", "tempergat recipe default"),
     "doctor": ("tempergat doctor", "tempergat doctor --json"),
 }
 
 
-def methods(as_json: Json = False) -> None:
+def methods(
+    settings: Annotated[
+        bool,
+        typer.Option("--settings", help="List the settings that --set takes instead."),
+    ] = False,
+    as_json: Json = False,
+) -> None:
     """The methods and what they are made of."""
     from tempergat.cli.ui.tables import SafeConsole, print_table
     from tempergat.comparison import Table
     from tempergat.nn import METHODS
 
+    if settings:
+        _print_settings(as_json)
+        return
     if as_json:
         listed = [
             {"method": name, "description": row.description, **row._asdict()}
@@ -71,6 +80,33 @@ def methods(as_json: Json = False) -> None:
         ),
     )
     print_table(SafeConsole(), table)
+
+
+def _print_settings(as_json: bool) -> None:
+    """Every setting: its values, what it does, and what has it."""
+    from tempergat.training import HAVING, NAMES, PARTS, help_of, values_of
+
+    facts = []
+    for name, part in PARTS.items():
+        short = [other for other in NAMES if name in NAMES[other] and other != name]
+        facts.append(
+            {
+                "setting": name,
+                "short": short[0] if short else None,
+                "values": values_of(name),
+                "for": HAVING[part],
+                "help": help_of(name),
+            }
+        )
+    if as_json:
+        print_json({"settings": facts})
+        return
+    for title in HAVING.values():
+        echo(f"for {title}:")
+        for one in facts:
+            if one["for"] == title:
+                also = f" (short: {one['short']})" if one["short"] else ""
+                echo(f"  {one['setting']}{also}: {one['values']}\n      {one['help']}")
 
 
 def recipe(

@@ -91,6 +91,7 @@ def train(
         from tempergat.training import train as train_model
 
         overrides = settings.overrides()
+        overrides.notes_for([method])
         recipe_name, chosen = recipe_for(dataset, recipe)
         config = overrides.applied_to(chosen.config_for(method), dataset)
         where = parse_device(device)
@@ -121,9 +122,7 @@ def train(
             resume=resume,
             progress=False if on_epoch is None else on_epoch,
             tracker=_tracker(track, folder, config),
-            metric=overrides.metric,
-            class_weights=overrides.class_weights,
-            settings=overrides.settings,
+            settings=overrides.values,
         )
     _show(graph, config, model.run, folder, as_json)
     if model.run.status == "failed":

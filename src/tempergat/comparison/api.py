@@ -126,10 +126,10 @@ def compare(
             out of the mean.
         class_weights: `balanced` gives every class the same weight in the loss,
             however few training nodes it has.
-        settings: Settings in place of the recipe's, for all methods: `epochs`, `lr`,
-            `hidden` (the width of a layer, all heads together), `heads`, `layers`,
-            `dropout`, `optimizer`, `schedule`, `clip_norm`; `training="sampled"` with
-            `fanout`, `batch_size` and `eval_batch_size` for large graphs.
+        settings: Settings in place of the recipe's, for all methods that have them,
+            like `{"epochs": 50, "gate_penalty": 1e-6}`; `tempergat methods --settings`
+            lists them. `training="sampled"` with `fanout`, `batch_size` and
+            `eval_batch_size` is for large graphs.
         ray: Train on the machines of a Ray cluster: `auto` for the one that runs on
             this machine, or `HOST:PORT` of its head. Needs `pip install
             'tempergat[ray]'` on every machine. Only this process writes to `out`.

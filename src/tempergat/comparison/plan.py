@@ -151,7 +151,10 @@ def make_plan(
         chosen = {baseline: None, **chosen}
     recipe_name, settings = recipe_for(graph, recipe)
     overrides = overrides or make_overrides()
+    overrides.notes_for(chosen)
     has_two = recipe is None and recipe_name == "default" and tune is None
+    # What the two recipes differ in is given.
+    has_two = has_two and not {"residual", "norm"} & overrides.fields.keys()
     recipes = [*([load_recipe("plain")] if has_two else []), settings]
     configs = [
         config

@@ -47,8 +47,15 @@ if TYPE_CHECKING:
     from .runs.user_modules import source_hash as source_hash
     from .settings.config import SELECTION_RULES as SELECTION_RULES
     from .settings.config import RunConfig as RunConfig
+    from .settings.config import has_setting as has_setting
     from .settings.config import settings_on as settings_on
-    from .settings.overrides import METRICS as METRICS
+    from .settings.fields import HAVING as HAVING
+    from .settings.fields import NAMES as NAMES
+    from .settings.fields import OPTIONS as OPTIONS
+    from .settings.fields import PARTS as PARTS
+    from .settings.fields import help_of as help_of
+    from .settings.fields import typed_as as typed_as
+    from .settings.fields import values_of as values_of
     from .settings.overrides import Overrides as Overrides
     from .settings.overrides import make_overrides as make_overrides
     from .settings.recipe_files import recipe_names as recipe_names
@@ -57,8 +64,6 @@ if TYPE_CHECKING:
     from .settings.recipes import load_recipe as load_recipe
     from .settings.recipes import metric_of_run as metric_of_run
     from .settings.recipes import recipe_for as recipe_for
-    from .settings.table import ARGUMENTS as ARGUMENTS
-    from .settings.table import SETTINGS as SETTINGS
     from .single.checkpoint import CHECKPOINT_NAME as CHECKPOINT_NAME
     from .single.loading import load_model as load_model
     from .single.loading import predict as predict

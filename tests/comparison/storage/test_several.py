@@ -48,7 +48,7 @@ def test_machines_that_choose_between_recipes_give_the_table_of_one(
     tmp_path: Path,
 ) -> None:
     def compared(methods: list[str], name: str) -> Path:
-        options = {"settings": {"epochs": 3, "hidden": 8, "heads": 1}}
+        options = {"settings": {"epochs": 3, "hidden": 8}}
         where = {"out": tmp_path / name, "device": "cpu", "progress": False}
         tempergat.compare(small_graph(), methods, 2, **options, **where)
         return tmp_path / name

@@ -6,7 +6,15 @@ from typing import Any
 import pytest
 
 from tempergat.base import UserError
-from tempergat.training import load_recipe, make_overrides, metric_of_run
+from tempergat.training import (
+    PARTS,
+    RunConfig,
+    help_of,
+    load_recipe,
+    make_overrides,
+    metric_of_run,
+    values_of,
+)
 from tests.support.tiny_graph import write_recipe
 
 SETTINGS = {
@@ -66,6 +74,19 @@ def test_without_settings_the_recipe_stays_as_it_is() -> None:
         ({"dropout": 1}, "dropout is 1; give a number from 0 up to, but less than, 1"),
         ({"layers": 10**6}, "layers is 1000000; give a whole number from 1 to 1,000"),
         ({"epoch": 3}, "no setting 'epoch' to change; did you mean epochs?"),
+        ({"gate_penalti": 1.0}, "did you mean gate_penalty? `tempergat methods --sett"),
+        ({"gate_penalty": -1.0}, "gate_penalty is -1.0; give a number of at least 0"),
+        ({"residual": "maybe"}, "residual is 'maybe'; give true, false or gate"),
+        (
+            {"norm": "x"},
+            "norm is 'x'; give batch, graph, instance, layer, pair or none",
+        ),
+        ({"edge_weight": True}, "there is no setting 'edge_weight' to change"),
+        ({"lr": 0.1, "learning_rate": 0.1}, "lr and learning_rate set the same; give"),
+        (
+            {"dropout": 0.1, "attention_dropout": 0.2},
+            "dropout and attention_dropout set",
+        ),
     ],
 )
 def test_a_setting_out_of_its_range_is_refused_with_the_range(
@@ -93,7 +114,7 @@ def test_a_width_that_heads_do_not_divide_is_refused_with_one_that_they_do(
 
 
 def test_unknown_metrics_and_weights_are_refused_in_one_line() -> None:
-    with pytest.raises(UserError, match="no metric 'macro-f1'; did you mean macro_f1"):
+    with pytest.raises(UserError, match="metric is 'macro-f1'; give accuracy"):
         make_overrides(metric="macro-f1")
     with pytest.raises(UserError, match="class_weights is 'even'; give balanced"):
         make_overrides(class_weights="even")
@@ -148,3 +169,93 @@ def test_the_dataset_of_a_recipe_acts() -> None:
     assert recipe.made_for_another("citeseer") == "cora"
     assert recipe.made_for_another(object()) == "cora"
     assert load_recipe("default").made_for_another("citeseer") is None
+
+
+WRITTEN = {
+    "gate_penalty=1e-6": ("gate_penalty", 1e-6),
+    "gate-bias-init = 2": ("gate_bias_init", 2.0),
+    "decay_temperature=false": ("decay_temperature", False),
+    "residual=gate": ("residual", "gate"),
+    "residual=true": ("residual", True),
+    "norm=none": ("norm", None),
+    "epochs=7": ("epochs", 7),
+    "clip_norm=none": ("clip_norm", None),
+    "selection=last_epoch": ("selection", "last_epoch"),
+    "metric=roc_auc": ("metric", "roc_auc"),
+}
+
+
+@pytest.mark.parametrize("text", WRITTEN)
+def test_every_setting_can_be_written_as_name_and_value(text: str) -> None:
+    name, value = WRITTEN[text]
+    overrides = make_overrides(written=[text])
+    assert overrides == make_overrides({name: value})
+    config = overrides.applied_to(load_recipe("demo").config_for("temp_gated"), "demo")
+    found = getattr(config, name)
+    assert found == value
+    assert type(found) is type(value)
+    # The words can be typed again.
+    again = overrides.words.removeprefix(" with ")
+    assert make_overrides(written=[again]) == overrides
+
+
+def test_hops_are_written_with_commas() -> None:
+    texts = ["training=sampled", "fanout=4,3"]
+    overrides = make_overrides(written=texts)
+    assert overrides.values == {"training": "sampled", "fanout": (4, 3)}
+    assert overrides.words == " with training=sampled, fanout=4,3"
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (["epochs"], "--set is 'epochs'; write it as NAME=VALUE, like gate_penalty="),
+        (["=3"], "there is no setting '' to change"),
+        (["epochs="], "epochs is ''; give a whole number from 1"),
+        (["epochs=1.5"], "epochs is '1.5'; give a whole number"),
+        (["epochs=none"], "epochs is None; give a whole number"),
+        (["lr=inf"], "lr is 'inf'; give a number above 0"),
+        (["lr=0.1", "lr=0.1"], "lr is given twice; give it once"),
+        (["source_hash=x"], "there is no setting 'source_hash' to change"),
+    ],
+)
+def test_what_is_written_wrongly_is_refused_in_one_line(
+    texts: list[str], message: str
+) -> None:
+    with pytest.raises(UserError) as refused:
+        make_overrides(written=texts)
+    assert message in str(refused.value)
+
+
+def test_a_setting_changes_the_methods_that_have_it_and_no_other() -> None:
+    recipe = load_recipe("default")
+    overrides = make_overrides({"gate_penalty": 1.0, "init_temp": 2.0, "heads": 4})
+    for method, changes in {
+        "mlp": {},
+        "gat": {"heads": 4},
+        "gated": {"heads": 4, "gate_penalty": 1.0},
+        "temp_only": {"heads": 4, "init_temp": 2.0},
+    }.items():
+        before = recipe.config_for(method)
+        assert overrides.applied_to(before, "demo") == before.with_changes(**changes)
+    notes = overrides.notes_for(["mlp", "gat", "temp_gated"])
+    assert notes[0] == (
+        "gate_penalty is for methods with a gate, like gated, and does not change mlp "
+        "and gat"
+    )
+    with pytest.raises(UserError, match="a temperature, like temp_only, not for gat; "):
+        make_overrides({"init_temp": 2.0}).notes_for(["gat"])
+    with pytest.raises(
+        UserError, match="hidden is for built-in methods, like gat, not"
+    ):
+        make_overrides({"hidden": 8}).notes_for(["mine"])
+
+
+def test_all_settings_but_what_graph_and_method_decide_can_be_set() -> None:
+    decided = {"method", "source_hash", "scale_features", "edge_weight"}
+    assert RunConfig.model_fields.keys() - PARTS.keys() == decided | {
+        "bias_before_norm"
+    }
+    for name in PARTS:
+        assert help_of(name).endswith(".")
+        assert values_of(name)

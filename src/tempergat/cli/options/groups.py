@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from tempergat.training import ARGUMENTS, SETTINGS
+from tempergat.training import OPTIONS, help_of, typed_as
 
 if TYPE_CHECKING:
     from tempergat.data import ReadOptions
@@ -127,9 +127,18 @@ class Settings(OptionGroup):
     """The options that change settings of a recipe."""
 
     OPTIONS: ClassVar[Mapping[str, Any]] = {
-        name: Annotated[setting.type | None, typer.Option(help=setting.help)]
-        for name, setting in (SETTINGS | ARGUMENTS).items()
-        if setting.help is not None
+        name: Annotated[typed_as(name) | None, typer.Option(help=help_of(name))]
+        for name in OPTIONS
+    } | {
+        "set": Annotated[
+            list[str] | None,
+            typer.Option(
+                "--set",
+                help="Any setting, as often as you like; `tempergat methods "
+                "--settings` lists them.",
+                metavar="NAME=VALUE",
+            ),
+        ]
     }
 
     def overrides(self) -> "Overrides":
@@ -141,8 +150,8 @@ class Settings(OptionGroup):
         from tempergat.training import make_overrides
 
         given = self.given
-        arguments = {name: given.pop(name, None) for name in ARGUMENTS}
-        return make_overrides(given, **arguments)
+        written = given.pop("set", ())
+        return make_overrides(given, written=written)
 
 
 def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:

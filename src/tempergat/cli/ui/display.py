@@ -23,6 +23,7 @@ from tempergat.comparison import (
     runs_done,
     time_left,
 )
+from tempergat.training import Overrides
 
 _COLUMNS = ("method", "score", "95 % interval", "runs", "")
 _BAR_WIDTH = 40
@@ -34,8 +35,8 @@ class TerminalDisplay(Lines):
     Args:
         plans: What is compared.
         console: Where progress goes.
-        train_options: What a command `train` needs that repeats a run; None where none
-            can.
+        train_options: What a command `train` that repeats a run needs beside recipe and
+            settings; None where none can.
         quiet: Whether to show no progress.
         as_json: Whether tables are JSON, which is printed at the end.
         verbose: Whether tables have all their notes.
@@ -111,7 +112,8 @@ class TerminalDisplay(Lines):
         found = [str(path) for path in comparison.files if path.suffix == ".yaml"]
         recipe = found[0] if found else comparison.recipe_of(method)
         words = ["tempergat", "train", str(self._plan.graph), "--method", method]
-        return shlex.join([*words, "--recipe", recipe, *self._train_options])
+        words += ["--recipe", recipe, *self._plan.overrides.options_for(method)]
+        return shlex.join([*words, *self._train_options])
 
     def stopped(
         self,
@@ -252,8 +254,7 @@ def _print_files(comparison: Comparison) -> None:
     echo(f"picture  {picture}")
     echo(f"tables   {', '.join(str(path) for path in tables)}")
     echo(f"runs     {comparison.store}")
-    given = ", ".join(f"{k}={v}" for k, v in comparison.settings.items())
-    echo(f"recipe   {comparison.recipe}{f' with {given}' if given else ''}")
+    echo(f"recipe   {comparison.recipe}{Overrides(comparison.settings).words}")
     if recipes:
         tried = len(comparison.tuned[0].trials)
         echo(

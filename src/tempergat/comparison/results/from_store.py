@@ -1,7 +1,7 @@
 """Comparisons of the runs in a store, without the graphs they were made on."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from tempergat.comparison.storage.rows import Group, RunKey
 from tempergat.comparison.storage.several import read_stores
 from tempergat.comparison.storage.store import store_file
 from tempergat.comparison.tune import notes_on_tuning, searched_settings
-from tempergat.training import Condition, Run
+from tempergat.training import PARTS, Condition, Run, RunConfig, has_setting
 
 # Settings that recipes give to methods of all backbones alike.
 _OF_ALL_METHODS = (
@@ -76,16 +76,21 @@ def stored_comparisons(
         )
     # Several stores have no file in common.
     file = store_file(paths[0]) if len(paths) == 1 else None
-    return [
-        _comparison(of_table, shared, baseline, file, groups)
+    by_name = {
+        name: [run for run in runs if run.dataset == name]
         for name in (names if dataset is None else [dataset])
-        for of_table, shared in _tables([run for run in runs if run.dataset == name])
+    }
+    return [
+        _comparison(of_table, shared, _changed(of_name), baseline, file, groups)
+        for of_name in by_name.values()
+        for of_table, shared in _tables(of_name)
     ]
 
 
 def _comparison(
     runs: list[Run],
     shared: Sequence[str],
+    changed: Sequence[str],
     baseline: str | None,
     file: Path | None,
     groups: Sequence[Group],
@@ -129,7 +134,7 @@ def _comparison(
         )
     notes += _notes_on_lost_runs(runs, groups)
     counts = Counter(run.method for run in chosen.compared)
-    words = _settings_in_words(runs) + (", tuned" if is_tuned else "")
+    words = _settings_in_words(runs, changed) + (", tuned" if is_tuned else "")
     return Comparison(
         result=result,
         runs=chosen.compared,
@@ -300,13 +305,11 @@ def _shared(
 ) -> set[tuple[str, str]]:
     """Method and settings of earlier runs that this recipe has too.
 
-    The recipe must have no method of their backbone, whose settings they would share,
-    and there must be one choice of settings only.
+    There must be one choice of settings only.
     """
-    families = {backbone_of(method) for method in recipe}
     fitting: dict[str, set[str]] = {}
     for run in earlier:
-        if backbone_of(run.method) not in families and _fits(run, recipe):
+        if _fits(run, recipe):
             fitting.setdefault(run.method, set()).add(run.config_hash)
     return {
         (method, next(iter(hashes)))
@@ -316,30 +319,52 @@ def _shared(
 
 
 def _fits(run: Run, table: Mapping[str, Mapping[str, Any]]) -> bool:
-    # Methods of one backbone share their settings in a recipe.
-    family = backbone_of(run.method)
     return run.method not in table and all(
-        _settings(config, backbone_of(method) == family)
-        == _settings(run.config, backbone_of(method) == family)
+        run.config.get(name) == config.get(name)
         for method, config in table.items()
+        for name in _in_common((run.method, method), {**run.config, **config})
     )
 
 
-def _settings(config: Mapping[str, Any], one_family: bool) -> dict[str, Any]:
-    """The settings that two methods of a recipe have in common."""
-    names = config if one_family else _OF_ALL_METHODS
-    return {name: config.get(name) for name in names if name != "method"}
-
-
-def _settings_in_words(runs: Sequence[Run]) -> str:
-    """The settings by which recipes differ most often, but for those chosen by run."""
-    config = max((run.config for run in runs), key=len)
-    size = ("epochs", "learning_rate", "num_layers", "hidden_channels")
-    words = [
-        f"{name} {setting_word(config[name])}"
-        for name in (*size, "residual", "norm")
-        if name in config and all(r.config.get(name) == config[name] for r in runs)
+def _in_common(methods: tuple[str, str], names: Iterable[str]) -> Sequence[str]:
+    """The settings, among these names, that two methods of a recipe have in common."""
+    if len({backbone_of(method) for method in methods}) > 1:
+        return _OF_ALL_METHODS
+    return [
+        name
+        for name in names
+        if name != "method"
+        if name not in PARTS or all(has_setting(method, name) for method in methods)
     ]
+
+
+def _changed(runs: Sequence[Run]) -> list[str]:
+    """The settings in which runs of one method differ, but for searched ones."""
+    seen: dict[str, dict[str, set[str]]] = {name: {} for name in PARTS}
+    for run in runs:
+        for name in PARTS if run.seed < FIRST_TUNED_SEED else ():
+            seen[name].setdefault(run.method, set()).add(_value(run, name))
+    return [name for name in PARTS if any(len(v) > 1 for v in seen[name].values())]
+
+
+def _value(run: Run, name: str) -> str:
+    return setting_word(run.config.get(name, RunConfig.model_fields[name].default))
+
+
+def _settings_in_words(runs: Sequence[Run], changed: Sequence[str]) -> str:
+    """The settings by which recipes differ most often, but for those chosen by run.
+
+    Args:
+        runs: The runs of one table.
+        changed: Further settings, in which the tables of the graph differ.
+    """
+    size = ("epochs", "learning_rate", "num_layers", "hidden_channels")
+    words = []
+    for name in dict.fromkeys((*size, "residual", "norm", *changed)):
+        having = [run for run in runs if name in size or has_setting(run.method, name)]
+        values = {_value(run, name) for run in having}
+        if len(values) == 1:
+            words.append(f"{name} {values.pop()}")
     if (splits := len({run.split for run in runs})) > 1:
         words.append(f"{splits} splits in turn")
     return ", ".join(words)

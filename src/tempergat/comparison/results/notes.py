@@ -56,11 +56,7 @@ def opening_lines(plan: Plan, place: torch.device | Workers) -> list[str]:
         lines += notes_on_condition(plan.preparation.stored_condition)
     if plan.made_for is not None:
         lines.append(f"the recipe was made for {plan.made_for}, not for this graph")
-    if plan.builds and plan.overrides.model_settings:
-        lines.append(
-            f"{', '.join(plan.overrides.model_settings)} do not change your own "
-            f"{', '.join(plan.builds)}"
-        )
+    lines += plan.overrides.notes_for(plan.methods)
     lines += notes_on_unused_edges(plan.first_graph, plan.configs, plan.builds)
     alone = [name for name, other in plan.against.items() if other not in plan.methods]
     if alone:

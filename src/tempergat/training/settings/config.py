@@ -16,7 +16,16 @@ from pydantic import (
 from tempergat.base import suggest_one_of, validated
 from tempergat.data import Dataset
 from tempergat.nn import BACKBONES, METHODS
-from tempergat.training.settings.fields import FIELDS, Part, SelectionRule, Settings
+from tempergat.training.settings.fields import (
+    LATER_SETTINGS,
+    PARTS,
+    OfAttention,
+    OfGate,
+    OfTemperature,
+    OfTraining,
+    SelectionRule,
+    Settings,
+)
 
 SELECTION_RULES: tuple[SelectionRule, ...] = get_args(SelectionRule)
 
@@ -96,11 +105,8 @@ class RunConfig(Settings, FrozenSettings):
     ) -> dict[str, Any]:
         # Hashes of settings written before there were these fields must stay the same.
         values: dict[str, Any] = serialize(self)
-        for name, setting in FIELDS.items():
-            if (
-                setting.is_later
-                and values[name] == type(self).model_fields[name].default
-            ):
+        for name in LATER_SETTINGS:
+            if values[name] == type(self).model_fields[name].default:
                 del values[name]
         return values
 
@@ -114,17 +120,18 @@ class RunConfig(Settings, FrozenSettings):
         return validated(RunConfig, values, "settings")
 
 
-def has_part(method: str, part: Part) -> bool:
-    """Whether a method, or a user's own module, has the settings of a part."""
-    if method not in METHODS or part == "training":
-        return part == "training"
+def has_setting(method: str, name: str) -> bool:
+    """Whether a method, or a user's own module, has a setting."""
+    part = PARTS[name]
+    if method not in METHODS or part is OfTraining:
+        return part is OfTraining
     row = METHODS[method]
-    return {
-        "model": True,
-        "attention": BACKBONES[row.backbone].has_attention,
-        "temperature": row.temperature is not None,
-        "gate": row.gate is not None,
-    }.get(str(part), False)
+    has: dict[type, bool] = {
+        OfAttention: BACKBONES[row.backbone].has_attention,
+        OfTemperature: row.temperature is not None,
+        OfGate: row.gate is not None,
+    }
+    return has.get(part, True)
 
 
 def settings_on(config: RunConfig, graph: Dataset) -> RunConfig:

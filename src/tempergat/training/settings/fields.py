@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from types import NoneType, UnionType
+from types import UnionType
 from typing import (
     Annotated,
     Any,
@@ -42,311 +42,249 @@ Activation = Literal[
 ]
 Normalisation = Literal["batch", "graph", "instance", "layer", "pair"]
 
+
+class Values(str):
+    """The values of a type in words."""
+
+
 # Far above what can be trained, and within the range of torch's sizes.
-Epochs = Annotated[int, Interval(ge=1, le=10**6)]
-Layers = Annotated[int, Interval(ge=1, le=10**3)]
-Count = Annotated[int, Interval(ge=1, le=10**14)]
-# -1 for all neighbours.
-Hop = Annotated[int, Interval(ge=-1, le=10**9)]
-Rate = Annotated[float, Interval(ge=0, lt=1)]
-Positive = Annotated[float, Interval(gt=0, lt=math.inf)]
-NotNegative = Annotated[float, Interval(ge=0, lt=math.inf)]
-Temperature = Annotated[float, Interval(gt=0, le=10**6)]
+Epochs = Annotated[
+    int, Interval(ge=1, le=10**6), Values("a whole number from 1 to 1,000,000")
+]
+Layers = Annotated[
+    int, Interval(ge=1, le=10**3), Values("a whole number from 1 to 1,000")
+]
+Count = Annotated[
+    int, Interval(ge=1, le=10**14), Values("a whole number of at least 1")
+]
+Fanout = Annotated[
+    tuple[Annotated[int, Interval(ge=-1, le=10**9)], ...],
+    Values("how many neighbours to draw in each hop, like 15,10,5 (-1 for all)"),
+]
+Rate = Annotated[
+    float, Interval(ge=0, lt=1), Values("a number from 0 up to, but less than, 1")
+]
+Positive = Annotated[float, Interval(gt=0, lt=math.inf), Values("a number above 0")]
+NotNegative = Annotated[
+    float, Interval(ge=0, lt=math.inf), Values("a number of at least 0")
+]
+Temperature = Annotated[
+    float, Interval(gt=0, le=10**6), Values("a number above 0 up to 1,000,000")
+]
 # A gate is fully open or shut long before it reaches these.
-GateBias = Annotated[float, Interval(ge=-100, le=100)]
+GateBias = Annotated[
+    float, Interval(ge=-100, le=100), Values("a number from -100 to 100")
+]
 
-# What has a setting: any module that is trained, the built-in models, or those with
-# attention, a temperature or a gate. None: it is not for users to set.
-Part = Literal["training", "model", "attention", "temperature", "gate"] | None
-# No value is written in more words where there is hardly a limit.
-_NO_LIMIT = 10**9
-
-
-class Setting(NamedTuple):
-    """What a setting does.
-
-    Attributes:
-        help: In words.
-        part: What has the setting.
-        short: A shorter name for users; two settings of one such name are set together.
-        is_option: Whether commands have an option of that name.
-        is_later: Whether it is written, and enters the hash, only where it differs from
-            its default: runs were stored before there was this setting.
-    """
-
-    help: str
-    part: Part = "training"
-    short: str = ""
-    is_option: bool = False
-    is_later: bool = False
+# Of a setting that came after runs had been stored: it is written, and enters the hash,
+# only where it differs from its default.
+LATER = "later"
 
 
-class Settings:
-    """The settings. `RunConfig` has them as its fields."""
+class Option(NamedTuple):
+    """Commands have an option for the setting, of its own name or of a short one."""
 
-    method: Annotated[str, MinLen(1), Setting("A method, or a module's name.", None)]
-    source_hash: Annotated[
-        str | None, Setting("Hash of the code of a user's module.", None, is_later=True)
-    ] = None
-    epochs: Annotated[
-        Epochs,
-        Setting("Epochs; with full training, as many steps.", is_option=True),
-    ]
+    name: str = ""
+
+
+class OfTraining:
+    """Settings of the training of any module."""
+
+    epochs: Annotated[Epochs, "Epochs; with full training, as many steps.", Option()]
     learning_rate: Annotated[
         Positive,
-        Setting(
-            "Learning rate, at the first step where it has a schedule.",
-            short="lr",
-            is_option=True,
-        ),
+        "Learning rate, at the first step where it has a schedule.",
+        Option("lr"),
     ]
-    hidden_channels: Annotated[
-        Count,
-        Setting(
-            "Width of a hidden layer, all heads together.",
-            "model",
-            short="hidden",
-            is_option=True,
-        ),
-    ]
-    heads: Annotated[
-        Count, Setting("Attention heads of a hidden layer.", "attention", "", True)
-    ] = 1
-    num_layers: Annotated[Layers, Setting("Layers.", "model", "layers", True)]
-    feature_dropout: Annotated[
-        Rate, Setting("Dropout rate of every layer's input.", "model", "dropout", True)
-    ]
-    attention_dropout: Annotated[
-        Rate,
-        Setting("Dropout rate of attention weights.", "attention", "dropout", True),
-    ] = 0.0
-    out_heads: Annotated[
-        Count,
-        Setting("Attention heads of the output layer, averaged.", "attention"),
-    ] = 1
-    act: Annotated[Activation | None, Setting("Activation between layers.", "model")]
-    norm: Annotated[
-        Normalisation | None, Setting("Normalisation between layers.", "model")
-    ]
-    residual: Annotated[
-        bool | Literal["gate"],
-        Setting(
-            "Whether layers add a linear map of their input; gate: a learned share of "
-            "it for each node.",
-            "model",
-        ),
-    ]
-    jk: Annotated[
-        Literal["last", "cat", "max"] | None,
-        Setting(
-            "What is made of the outputs of all layers (jumping knowledge).", "model"
-        ),
-    ]
-    shared_channels: Annotated[
-        Count | None,
-        Setting(
-            "Width of the space that features of all node types are mapped into; none "
-            "for that of a hidden layer.",
-            "model",
-            is_later=True,
-        ),
-    ] = None
-    init_temp: Annotated[
-        Temperature, Setting("Temperature of attention at the start.", "temperature")
-    ] = 1.0
-    decay_temperature: Annotated[
-        bool, Setting("Whether weight decay acts on theta.", "temperature")
-    ] = True
-    gate_penalty: Annotated[
-        NotNegative,
-        Setting("Factor of the sum over layers of the mean gate, in the loss.", "gate"),
-    ] = 0.0
-    gate_bias_init: Annotated[
-        GateBias, Setting("Bias of the gates at the start; the paper has 0.", "gate")
-    ] = 0.0
-    gate_last_layer: Annotated[
-        bool,
-        Setting(
-            "Whether the layer of the class scores has a gate; without effect with jk.",
-            "gate",
-            is_later=True,
-        ),
-    ] = True
-    decay_gate: Annotated[
-        bool, Setting("Whether weight decay acts on the gates.", "gate")
-    ] = True
-    decay_bias: Annotated[bool, Setting("Whether weight decay acts on other biases.")]
     weight_decay: Annotated[
-        NotNegative,
-        Setting("Factor of the L2 term in Adam's gradient; AdamW's own decay."),
+        NotNegative, "Factor of the L2 term in Adam's gradient; AdamW's own decay."
     ]
-    optimizer: Annotated[
-        Literal["adam", "adamw"], Setting("Optimizer.", is_later=True)
-    ] = "adam"
+    decay_bias: Annotated[bool, "Whether weight decay acts on biases but the gates'."]
+    normalize_features: Annotated[
+        bool, "Whether each node's features are divided by their sum."
+    ]
+    selection: Annotated[
+        SelectionRule, "Which epoch is reported: by validation or the last."
+    ]
+    optimizer: Annotated[Literal["adam", "adamw"], "Optimizer.", LATER] = "adam"
     schedule: Annotated[
-        Literal["cosine"] | None,
-        Setting("cosine: the learning rate falls to 0 over all steps.", is_later=True),
+        Literal["cosine"] | None, "cosine: the learning rate falls to 0.", LATER
     ] = None
     clip_norm: Annotated[
-        Positive | None,
-        Setting(
-            "Largest norm of the gradient of all parameters together.", is_later=True
-        ),
+        Positive | None, "Largest norm of a gradient, all parameters together.", LATER
     ] = None
-    normalize_features: Annotated[
-        bool, Setting("Whether each node's features are divided by their sum.")
-    ]
     training: Annotated[
         Literal["full", "sampled"],
-        Setting(
-            "full: every step sees the whole graph. sampled: a step sees a batch of "
-            "nodes with some of their neighbours, for graphs too large for that.",
-            is_option=True,
-        ),
+        "full: every step sees the whole graph. sampled: a step sees a batch of nodes "
+        "with some of their neighbours, for graphs too large for that.",
+        Option(),
     ] = "full"
     fanout: Annotated[
-        tuple[Hop, ...] | None,
-        Setting(
-            "With sampled training: how many neighbours are drawn in each hop from the "
-            "nodes of a batch, at most one number per layer, like 15,10,5; -1 for all.",
-            is_option=True,
-        ),
+        Fanout | None,
+        "With --training sampled: how many neighbours are drawn in each hop, at most "
+        "one number per layer, like 15,10,5; -1 for all.",
+        Option(),
     ] = None
     batch_size: Annotated[
-        Count | None,
-        Setting("With sampled training: nodes per step.", is_option=True),
+        Count | None, "With --training sampled: nodes per step.", Option()
     ] = None
     eval_batch_size: Annotated[
         Count | None,
-        Setting(
-            "With sampled training: nodes per batch of a sampled evaluation; exact "
-            "scores over the whole graph when left out.",
-            is_option=True,
-        ),
+        "With --training sampled: nodes per batch of a sampled evaluation; exact "
+        "scores over the whole graph when left out.",
+        Option(),
     ] = None
-    selection: Annotated[
-        SelectionRule,
-        Setting(
-            "Which epoch is reported; best_val_accuracy: that of the best validation "
-            "score in the metric."
-        ),
-    ]
     metric: Annotated[
         MetricName | None,
-        Setting(
-            "The score to report; the dataset's when left out. A recipe with "
-            "best_val_accuracy also selects the epoch by it.",
-            is_option=True,
-            is_later=True,
-        ),
+        "The score to report: accuracy, micro_f1, macro_f1, roc_auc or "
+        "average_precision. With selection best_val_accuracy also the score that "
+        "selects the epoch.",
+        Option(),
+        LATER,
     ] = None
     class_weights: Annotated[
         Literal["balanced"] | None,
-        Setting(
-            "balanced: every class has the same weight in the loss, however few nodes "
-            "it has.",
-            is_option=True,
-            is_later=True,
-        ),
+        "balanced: every class has the same weight in the loss, however few nodes it "
+        "has.",
+        Option(),
+        LATER,
+    ] = None
+
+
+class OfModel:
+    """Settings of the built-in models."""
+
+    hidden_channels: Annotated[
+        Count, "Width of a hidden layer, all heads together.", Option("hidden")
+    ]
+    num_layers: Annotated[Layers, "Layers.", Option("layers")]
+    feature_dropout: Annotated[
+        Rate, "Dropout rate of every layer's input.", Option("dropout")
+    ]
+    act: Annotated[Activation | None, "Activation between layers."]
+    norm: Annotated[Normalisation | None, "Normalisation between layers."]
+    residual: Annotated[
+        bool | Literal["gate"],
+        "Whether layers add a linear map of their input; gate: a learned share of it.",
+    ]
+    jk: Annotated[
+        Literal["last", "cat", "max"] | None,
+        "How the outputs of all layers are joined.",
+    ]
+    shared_channels: Annotated[
+        Count | None,
+        "Width that all types of a typed graph are mapped to; none: hidden_channels.",
+        LATER,
+    ] = None
+
+
+class OfAttention:
+    """Settings of models with attention."""
+
+    heads: Annotated[Count, "Attention heads of a hidden layer.", Option()] = 1
+    out_heads: Annotated[Count, "Attention heads of the last layer, averaged."] = 1
+    attention_dropout: Annotated[
+        Rate, "Dropout rate of attention weights.", Option("dropout")
+    ] = 0.0
+
+
+class OfTemperature:
+    """Settings of models with a temperature."""
+
+    init_temp: Annotated[Temperature, "The temperature at the start."] = 1.0
+    decay_temperature: Annotated[bool, "Whether weight decay acts on theta."] = True
+
+
+class OfGate:
+    """Settings of models with a gate."""
+
+    gate_penalty: Annotated[
+        NotNegative, "Factor of the sum over layers of the mean gate, in the loss."
+    ] = 0.0
+    gate_bias_init: Annotated[
+        GateBias, "Bias of the gates at the start; the paper's is 0."
+    ] = 0.0
+    gate_last_layer: Annotated[
+        bool, "Whether the layer of the class scores has a gate, without jk.", LATER
+    ] = True
+    decay_gate: Annotated[bool, "Whether weight decay acts on the gates."] = True
+
+
+class Settings(OfModel, OfAttention, OfTemperature, OfGate, OfTraining):
+    """All settings, and what a run has beside them that nobody sets."""
+
+    method: Annotated[str, MinLen(1), "A method, or what a user's module is called."]
+    source_hash: Annotated[
+        str | None, "Hash of the source code of a user's module.", LATER
     ] = None
     scale_features: Annotated[
-        bool,
-        Setting(
-            "Whether columns of numbers in tables are centred and divided by their "
-            "deviation; the graph decides.",
-            None,
-            is_later=True,
-        ),
+        bool, "Whether columns of numbers are scaled; the graph decides.", LATER
     ] = False
     edge_weight: Annotated[
-        bool,
-        Setting(
-            "Whether attention weights are multiplied by the graph's edge weights; the "
-            "graph decides.",
-            None,
-            is_later=True,
-        ),
+        bool, "Whether edge weights multiply attention; the graph decides.", LATER
     ] = False
     bias_before_norm: Annotated[
         bool,
-        Setting(
-            "Whether layers that batch norm follows have a bias, which makes scores "
-            "depend on the seeds trained beside. Earlier runs and checkpoints have it.",
-            None,
-            is_later=True,
-        ),
+        "Whether layers before a batch norm have a bias, which makes scores depend on "
+        "the seeds trained beside; only earlier runs and checkpoints have.",
+        LATER,
     ] = True
 
 
-_HINTS = get_type_hints(Settings, include_extras=True)
-# All fields, and those that users may set.
-FIELDS: dict[str, Setting] = {
-    name: next(said for said in get_args(hint) if isinstance(said, Setting))
-    for name, hint in _HINTS.items()
+# The type of each setting.
+HINTS = get_type_hints(Settings, include_extras=True)
+LATER_SETTINGS = [name for name, hint in HINTS.items() if LATER in get_args(hint)]
+# What has each setting that users may change.
+PARTS: dict[str, type] = {
+    name: part for part in Settings.__bases__ for name in part.__annotations__
 }
-SETTINGS = {name: setting for name, setting in FIELDS.items() if setting.part}
-# The fields of each name that users may give.
-NAMES: dict[str, tuple[str, ...]] = {name: (name,) for name in SETTINGS} | {
-    short: tuple(n for n, s in SETTINGS.items() if s.short == short)
-    for short in dict.fromkeys(s.short for s in SETTINGS.values() if s.short)
+HAVING: dict[type, str] = {
+    OfModel: "built-in methods, like gat",
+    OfAttention: "methods with attention, like gat",
+    OfTemperature: "methods with a temperature, like temp_only",
+    OfGate: "methods with a gate, like gated",
+    OfTraining: "all methods, your own too",
 }
-# The names that are options of commands.
-OPTIONS = tuple(dict.fromkeys(s.short or n for n, s in SETTINGS.items() if s.is_option))
+# The options of commands, and the fields that each sets.
+OPTIONS: dict[str, tuple[str, ...]] = {}
+for _field in PARTS:
+    for _said in get_args(HINTS[_field]):
+        if isinstance(_said, Option):
+            _name = _said.name or _field
+            OPTIONS[_name] = (*OPTIONS.get(_name, ()), _field)
+# The names that users may give.
+NAMES = {name: (name,) for name in PARTS} | OPTIONS
 
 
 def help_of(name: str) -> str:
-    """What the fields of a name do."""
-    return " ".join(SETTINGS[field].help for field in NAMES[name])
+    """What a setting does."""
+    said = [said for field in NAMES[name] for said in get_args(HINTS[field])]
+    return " ".join(s for s in said if type(s) is str and s != LATER)
 
 
 def typed_as(name: str) -> type:
     """What is typed for a setting on a command line: `int`, `float` or `str`."""
-    kinds = list(_kinds(_HINTS[NAMES[name][0]]))
-    return next((k for k, _ in kinds if k in (int, float)), str)
+    kind = HINTS[NAMES[name][0]]
+    while get_origin(kind) in (Annotated, Union, UnionType):
+        kind = get_args(kind)[0]
+    return kind if kind in (int, float) else str
 
 
 def values_of(name: str) -> str:
     """The values of a setting: `a number above 0`, `adam or adamw`."""
-    *first, last = [
-        words
-        for kind, interval in _kinds(_HINTS[NAMES[name][0]])
-        for words in _values(kind, interval)
-    ]
+    *first, last = _values(HINTS[NAMES[name][0]])
     return f"{', '.join(first)} or {last}" if first else last
 
 
-def _kinds(hint: Any, interval: Interval | None = None) -> Iterator[tuple[Any, Any]]:
-    """The types of a hint, and the interval of each."""
-    inner = get_args(hint)
-    if get_origin(hint) is Annotated:
-        said = [s for s in inner[1:] if isinstance(s, Interval)]
-        yield from _kinds(inner[0], *said)
-    elif get_origin(hint) in (Union, UnionType):
+def _values(hint: Any) -> Iterator[str]:
+    kind, inner = get_origin(hint), get_args(hint)
+    if kind is Annotated:
+        words = [said for said in inner[1:] if isinstance(said, Values)]
+        yield from words or _values(inner[0])
+    elif kind is Literal:
+        yield from map(str, inner)
+    elif kind in (Union, UnionType):
         for part in inner:
-            yield from _kinds(part)
+            yield from _values(part)
     else:
-        yield hint, interval
-
-
-def _values(kind: Any, interval: Interval | None) -> list[str]:
-    if kind is NoneType:
-        return ["none"]
-    if kind is bool:
-        return ["true", "false"]
-    if get_origin(kind) is Literal:
-        return [str(value) for value in get_args(kind)]
-    if get_origin(kind) is tuple:
-        return ["how many neighbours to draw in each hop, like 15,10,5 (-1 for all)"]
-    assert interval is not None
-    noun = "a whole number" if kind is int else "a number"
-    low: Any = interval.gt if interval.ge is None else interval.ge
-    high: Any = interval.lt if interval.le is None else interval.le
-    is_limited = high < _NO_LIMIT
-    if interval.ge is None:
-        start = f"above {low:,}"
-    else:
-        start = f"{'from' if is_limited else 'of at least'} {low:,}"
-    if not is_limited:
-        return [f"{noun} {start}"]
-    end = f"to {high:,}" if interval.lt is None else f"up to, but less than, {high:,}"
-    return [f"{noun} {start} {end}"]
+        yield from ("true", "false") if hint is bool else ("none",)

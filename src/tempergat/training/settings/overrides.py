@@ -2,66 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 from pydantic import TypeAdapter
 
-from tempergat.base import UserError, suggest_one_of
-from tempergat.nn import BACKBONES, METHODS
-from tempergat.training.settings.config import RunConfig
-from tempergat.training.settings.fields import MetricName
+from tempergat.base import UserError, did_you_mean, joined, listed
+from tempergat.training.settings.config import RunConfig, has_setting
+from tempergat.training.settings.fields import (
+    HAVING,
+    HINTS,
+    NAMES,
+    OPTIONS,
+    PARTS,
+    values_of,
+)
 from tempergat.training.settings.recipes import metric_of, unnamed_metric
-from tempergat.training.settings.table import ARGUMENTS, SETTINGS, fields_of
-
-METRICS: tuple[str, ...] = get_args(MetricName)
 
 _SAMPLING_FIELDS = ("fanout", "batch_size", "eval_batch_size")
 # Where neither the recipe nor the user says otherwise.
 _USUAL_FANOUT = (15, 10, 5)
 _USUAL_BATCH_SIZE = 1024
-# Only layers with attention have these.
-_ATTENTION_FIELDS = ("heads", "attention_dropout")
 
 
 @dataclass(frozen=True)
 class Overrides:
-    """Settings in place of a recipe's, for all methods.
+    """Settings in place of a recipe's, for all methods that have them.
 
     Attributes:
-        settings: Values by their short names, like `lr`.
-        metric: The metric of the scores; None for the recipe's.
-        class_weights: How classes are weighed in the loss; None for the recipe's.
+        values: The settings by the names they were given by, like `lr`.
     """
 
-    settings: Mapping[str, Any]
-    metric: str | None = None
-    class_weights: str | None = None
-
-    @property
-    def values(self) -> dict[str, Any]:
-        """Everything that was given, by name."""
-        named = {"metric": self.metric, "class_weights": self.class_weights}
-        given = {**self.settings, **named}
-        return {name: value for name, value in given.items() if value is not None}
+    values: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def words(self) -> str:
         """` with epochs=50, lr=0.01`; empty where nothing was given."""
-        given = ", ".join(f"{name}={value}" for name, value in self.values.items())
+        given = ", ".join(f"{name}={_word(v)}" for name, v in self.values.items())
         return f" with {given}" if given else ""
 
     @property
-    def model_settings(self) -> tuple[str, ...]:
-        """The settings given that have no effect on a user's own module."""
-        return tuple(name for name in self.settings if SETTINGS[name].of_model)
+    def fields(self) -> dict[str, Any]:
+        """The settings by the fields of `RunConfig`."""
+        return {f: value for name, value in self.values.items() for f in NAMES[name]}
 
-    @property
-    def fields(self) -> frozenset[str]:
-        """The fields of `RunConfig` that were given."""
-        return frozenset(f for name in self.settings for f in fields_of(name))
+    def options_for(self, method: str) -> list[str]:
+        """The settings that a method has, as they are typed."""
+        words: list[str] = []
+        for name, value in self.values.items():
+            if not _has(method, name):
+                continue
+            if name in OPTIONS and value is not None:
+                words += [f"--{name.replace('_', '-')}", _word(value)]
+            else:
+                words += ["--set", f"{name}={_word(value)}"]
+        return words
+
+    def notes_for(self, methods: Iterable[str]) -> list[str]:
+        """Which methods lack a setting that others have.
+
+        Raises:
+            UserError: None of them has it.
+        """
+        methods, notes = tuple(methods), []
+        for name in self.values:
+            lacking = [method for method in methods if not _has(method, name)]
+            words = f"{name} is for {HAVING[PARTS[NAMES[name][0]]]}"
+            if len(lacking) == len(methods):
+                raise UserError(f"{words}, not for {listed(methods)}; leave it out")
+            if lacking:
+                notes.append(f"{words}, and does not change {joined(lacking)}")
+        return notes
 
     def applied_to(self, config: RunConfig, graph: object) -> RunConfig:
         """The settings of one method with these in their place.
@@ -75,27 +88,16 @@ class Overrides:
             UserError: The width of a layer is not divisible by its heads, or a setting
                 of sampled training is given for full training.
         """
-        is_own = config.source_hash is not None
-        has_attention = False
-        if not is_own:
-            has_attention = BACKBONES[METHODS[config.method].backbone].has_attention
-        changes: dict[str, Any] = {}
-        for name, value in self.settings.items():
-            if is_own and SETTINGS[name].of_model:
-                continue
-            for field in fields_of(name):
-                if has_attention or field not in _ATTENTION_FIELDS:
-                    changes[field] = _read(name, value)
-        metric = self.metric or config.metric or metric_of(graph)
+        given, method = self.fields, config.method
+        changes = {name: given[name] for name in given if has_setting(method, name)}
+        metric = changes.pop("metric", None) or config.metric or metric_of(graph)
         named = None if metric == unnamed_metric(graph) else metric
         if named != config.metric:
             changes["metric"] = named
-        if self.class_weights is not None:
-            changes["class_weights"] = self.class_weights
         if not changes:
             return config
         changes |= _sampling(config, changes)
-        if has_attention:
+        if has_setting(method, "heads"):
             _require_whole_heads(
                 changes.get("hidden_channels", config.hidden_channels),
                 changes.get("heads", config.heads),
@@ -107,35 +109,67 @@ def make_overrides(
     settings: Mapping[str, Any] | None = None,
     metric: str | None = None,
     class_weights: str | None = None,
+    written: Sequence[str] = (),
 ) -> Overrides:
     """Checks the settings that a user gave.
 
     Args:
-        settings: Values by the names of `SETTINGS`; None for none.
+        settings: Values by name, as `tempergat methods --settings` lists them.
         metric: A metric; None for the recipe's.
         class_weights: `balanced`; None for the recipe's.
+        written: More settings, written as `NAME=VALUE`.
 
     Raises:
-        UserError: There is no such setting, or a value is out of its range.
+        UserError: There is no such setting, a value is out of its range, or a setting
+            is given twice.
     """
-    for name in settings or {}:
-        if name not in SETTINGS:
+    named = {"metric": metric, "class_weights": class_weights}
+    given = [
+        *(settings or {}).items(),
+        *((name, value) for name, value in named.items() if value is not None),
+        *map(_parsed, written),
+    ]
+    values: dict[str, Any] = {}
+    by_field: dict[str, str] = {}
+    for name, value in given:
+        if name not in NAMES:
             raise UserError(
                 f"there is no setting {name!r} to change; "
-                f"{suggest_one_of(str(name), tuple(SETTINGS))}"
+                f"{did_you_mean(str(name), NAMES)}`tempergat methods --settings` lists "
+                "all"
             )
-    overrides = Overrides(dict(settings or {}), metric, class_weights)
-    if metric is not None and metric not in METRICS:
-        raise UserError(
-            f"there is no metric {metric!r}; {suggest_one_of(str(metric), METRICS)}"
-        )
-    for name, value in {**overrides.settings, "class_weights": class_weights}.items():
+        for of in NAMES[name]:
+            if of in by_field:
+                twice = f"{name} is given twice"
+                if by_field[of] != name:
+                    twice = f"{by_field[of]} and {name} set the same"
+                raise UserError(f"{twice}; give it once")
+            by_field[of] = name
         try:
-            _read(name, value)
+            values[name] = _read(name, value)
         except ValueError as error:
-            words = (SETTINGS | ARGUMENTS)[name].range
-            raise UserError(f"{name} is {value!r}; give {words}") from error
-    return overrides
+            raise UserError(f"{name} is {value!r}; give {values_of(name)}") from error
+    return Overrides(values)
+
+
+def _has(method: str, name: str) -> bool:
+    return any(has_setting(method, of) for of in NAMES[name])
+
+
+def _parsed(text: str) -> tuple[str, Any]:
+    """The name and the value in `NAME=VALUE`; a value of no use stays as it is."""
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not equals:
+        raise UserError(
+            f"--set is {text!r}; write it as NAME=VALUE, like gate_penalty=1e-6"
+        )
+    name = name.replace("-", "_")
+    if name not in NAMES or name == "fanout":
+        return name, value
+    try:
+        return name, _type(name).validate_strings(value)
+    except ValueError:
+        return name, None if value == "none" else value
 
 
 def _read(name: str, value: Any) -> Any:
@@ -151,14 +185,20 @@ def _read(name: str, value: Any) -> Any:
         value = tuple(int(number) for number in numbers)
         if 0 in value:
             raise ValueError(value)
-    if value is None and name in SETTINGS:
-        raise ValueError(value)
-    return _field_type(fields_of(name)[0]).validate_python(value, strict=True)
+    return _type(name).validate_python(value, strict=True)
 
 
 @cache
-def _field_type(field: str) -> TypeAdapter[Any]:
-    return TypeAdapter(get_type_hints(RunConfig, include_extras=True)[field])
+def _type(name: str) -> TypeAdapter[Any]:
+    return TypeAdapter(HINTS[NAMES[name][0]])
+
+
+def _word(value: Any) -> str:
+    """A value as it is typed."""
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    is_word = value is None or isinstance(value, bool)
+    return str(value).lower() if is_word else str(value)
 
 
 def _sampling(config: RunConfig, changes: Mapping[str, Any]) -> dict[str, Any]:

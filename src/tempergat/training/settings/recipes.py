@@ -16,8 +16,8 @@ from tempergat.base import (
 )
 from tempergat.data import Dataset, Entry, find_entry
 from tempergat.nn import METHODS, find_method
-from tempergat.training.settings.config import FrozenSettings, RunConfig, has_part
-from tempergat.training.settings.fields import SETTINGS, Count, MetricName
+from tempergat.training.settings.config import FrozenSettings, RunConfig, has_setting
+from tempergat.training.settings.fields import LATER_SETTINGS, PARTS, Count, MetricName
 from tempergat.training.settings.recipe_files import (
     WIDTHS,
     recipe_files,
@@ -33,8 +33,8 @@ _OF_RECIPE = ("training", "metric", "class_weights")
 _REQUIRED = tuple(
     name
     for name, field in RunConfig.model_fields.items()
-    if name in SETTINGS and name not in _OF_RECIPE
-    if not SETTINGS[name].is_later and field.default is not None
+    if name in PARTS and name not in (*_OF_RECIPE, *LATER_SETTINGS)
+    if field.default is not None
 )
 _GIVE_OR_EXTEND = "give it, or extend a recipe, like extends: default"
 
@@ -134,10 +134,12 @@ class Recipe(FrozenSettings):
 
     def changes_for(self, config: RunConfig) -> dict[str, Any]:
         """What `methods` has to hold for a method to have these settings."""
+        block = self._block(config.method)
+        fields = RunConfig.model_fields
         return {
             name: getattr(config, name)
-            for name, value in self._block(config.method).items()
-            if getattr(config, name) != value
+            for name in _names_for(config.method)
+            if getattr(config, name) != block.get(name, fields[name].default)
         }
 
     def to_yaml(self) -> str:
@@ -157,7 +159,7 @@ class Recipe(FrozenSettings):
             # Anything else is refused where all settings are checked.
             is_number = type(per_head) is type(heads) is int and heads > 0
             block["hidden_channels"] = per_head * heads if is_number else per_head
-        if method in METHODS and not has_part(method, "attention"):
+        if method in METHODS and not has_setting(method, "heads"):
             known = _names_for(method)
             shared = {name: value for name, value in block.items() if name in known}
             block = shared | self.gcn
@@ -165,15 +167,14 @@ class Recipe(FrozenSettings):
 
 
 def _names_for(method: str) -> list[str]:
-    """The names that a block of a recipe may have for a method."""
-    # A user's own module has the settings of attention, of which most have no effect.
-    has_attention = method not in METHODS or has_part(method, "attention")
-    return [
-        name
-        for name, setting in SETTINGS.items()
-        if name not in _OF_RECIPE
-        if has_attention or setting.part in ("training", "model")
-    ]
+    """The settings that a block of a recipe may have for a method.
+
+    A block is for all methods with attention, or for those without. A user's own module
+    has the former, of which those of the model have no effect.
+    """
+    has_attention = method not in METHODS or has_setting(method, "heads")
+    known = "temp_gated" if has_attention else method
+    return [n for n in PARTS if n not in _OF_RECIPE and has_setting(known, n)]
 
 
 def load_recipe(name_or_path: str | Path) -> Recipe:

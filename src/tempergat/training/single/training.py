@@ -84,7 +84,8 @@ def train(
             deviation.
         metric: What is reported and selected by; None for the metric of the graph.
         class_weights: `balanced` for classes of equal weight in the loss.
-        settings: Settings by name in place of the recipe's, like ``{"hidden": 64}``.
+        settings: Settings by name in place of the recipe's, like ``{"hidden": 64}``;
+            `tempergat methods --settings` lists them.
 
     Returns:
         The model, with the weights of the selected epoch.
@@ -100,6 +101,7 @@ def train(
     else:
         config = chosen.config_for(callable_name(method), source_hash(method))
         build = method
+    overrides.notes_for([config.method])
     config = overrides.applied_to(config, graph)
     place = choose_device(device)
     dataset = as_dataset(
