@@ -94,7 +94,7 @@ def test_the_papers_table_is_trained_with_what_is_asked_for(
     monkeypatch.setattr(sys, "argv", ["studies", *asked.split()])
     assert main() == 0
     printed = capsys.readouterr().out
-    assert "# pokec with epochs=1, hidden=16, batch_size=8: test score" in printed
+    assert "# pokec with hidden=16, epochs=1, batch_size=8: test score" in printed
     assert re.search(
         r"\| temp_gated \| [\d.]+ ± [\d.]+ \| [\d.]+ ± .* 2 of 2 ", printed
     )

@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import importlib.util
+import itertools
 import os
 import platform
 from pathlib import Path
@@ -86,27 +87,24 @@ def _print_settings(as_json: bool) -> None:
     """Every setting: its values, what it does, and what has it."""
     from tempergat.training import HAVING, NAMES, PARTS, help_of, values_of
 
-    facts = []
-    for name, part in PARTS.items():
-        short = [other for other in NAMES if name in NAMES[other] and other != name]
-        facts.append(
-            {
-                "setting": name,
-                "short": short[0] if short else None,
-                "values": values_of(name),
-                "for": HAVING[part],
-                "help": help_of(name),
-            }
-        )
+    facts = [
+        {
+            "setting": name,
+            "short": next((o for o in NAMES if name in NAMES[o] and o != name), None),
+            "values": values_of(name),
+            "for": HAVING[part],
+            "help": help_of(name),
+        }
+        for name, part in PARTS.items()
+    ]
     if as_json:
         print_json({"settings": facts})
         return
-    for title in HAVING.values():
+    for title, group in itertools.groupby(facts, lambda one: one["for"]):
         echo(f"for {title}:")
-        for one in facts:
-            if one["for"] == title:
-                also = f" (short: {one['short']})" if one["short"] else ""
-                echo(f"  {one['setting']}{also}: {one['values']}\n      {one['help']}")
+        for one in group:
+            also = f" (short: {one['short']})" if one["short"] else ""
+            echo(f"  {one['setting']}{also}: {one['values']}\n      {one['help']}")
 
 
 def recipe(

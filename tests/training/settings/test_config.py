@@ -241,5 +241,5 @@ def test_settings_do_not_change() -> None:
         settings.epochs = 3
     assert settings.with_changes(epochs=3).epochs == 3
     assert settings.epochs == 50
-    with pytest.raises(UserError, match="heads=3"):
+    with pytest.raises(UserError, match="heads is 3"):
         settings.with_changes(heads=3)

@@ -55,9 +55,13 @@ class RunConfig(Settings, FrozenSettings):
         if self.source_hash is not None and known:
             raise ValueError(f"{self.method!r} is a built-in method; rename yours")
         if self.hidden_channels % self.heads:
+            width, heads = self.hidden_channels, self.heads
+            nearest = max(1, round(width / heads)) * heads
+            divisor = next(n for n in range(heads, 0, -1) if width % n == 0)
             raise ValueError(
-                f"hidden_channels={self.hidden_channels} is the total width of a layer "
-                f"and must be divisible by heads={self.heads}"
+                f"hidden is {width} and heads is {heads}, but hidden is the width of a "
+                "layer, all heads together, and must be divisible by heads; give "
+                f"hidden {nearest} or heads {divisor}"
             )
         if self.training != "sampled":
             return self

@@ -44,37 +44,23 @@ Normalisation = Literal["batch", "graph", "instance", "layer", "pair"]
 
 
 class Values(str):
-    """The values of a type in words."""
+    """The values of a number in words."""
 
 
 # Far above what can be trained, and within the range of torch's sizes.
-Epochs = Annotated[
-    int, Interval(ge=1, le=10**6), Values("a whole number from 1 to 1,000,000")
-]
-Layers = Annotated[
-    int, Interval(ge=1, le=10**3), Values("a whole number from 1 to 1,000")
-]
-Count = Annotated[
-    int, Interval(ge=1, le=10**14), Values("a whole number of at least 1")
-]
-Fanout = Annotated[
-    tuple[Annotated[int, Interval(ge=-1, le=10**9)], ...],
-    Values("how many neighbours to draw in each hop, like 15,10,5 (-1 for all)"),
-]
-Rate = Annotated[
-    float, Interval(ge=0, lt=1), Values("a number from 0 up to, but less than, 1")
-]
-Positive = Annotated[float, Interval(gt=0, lt=math.inf), Values("a number above 0")]
-NotNegative = Annotated[
-    float, Interval(ge=0, lt=math.inf), Values("a number of at least 0")
-]
+Epochs = Annotated[int, Interval(ge=1, le=10**6), Values("from 1 to 1,000,000")]
+Layers = Annotated[int, Interval(ge=1, le=10**3), Values("from 1 to 1,000")]
+Count = Annotated[int, Interval(ge=1, le=10**14), Values("of at least 1")]
+# -1 for all neighbours.
+Hop = Annotated[int, Interval(ge=-1, le=10**9)]
+Rate = Annotated[float, Interval(ge=0, lt=1), Values("from 0 up to, but less than, 1")]
+Positive = Annotated[float, Interval(gt=0, lt=math.inf), Values("above 0")]
+NotNegative = Annotated[float, Interval(ge=0, lt=math.inf), Values("of at least 0")]
 Temperature = Annotated[
-    float, Interval(gt=0, le=10**6), Values("a number above 0 up to 1,000,000")
+    float, Interval(gt=0, le=10**6), Values("above 0 up to 1,000,000")
 ]
 # A gate is fully open or shut long before it reaches these.
-GateBias = Annotated[
-    float, Interval(ge=-100, le=100), Values("a number from -100 to 100")
-]
+GateBias = Annotated[float, Interval(ge=-100, le=100), Values("from -100 to 100")]
 
 # Of a setting that came after runs had been stored: it is written, and enters the hash,
 # only where it differs from its default.
@@ -92,17 +78,11 @@ class OfTraining:
 
     epochs: Annotated[Epochs, "Epochs; with full training, as many steps.", Option()]
     learning_rate: Annotated[
-        Positive,
-        "Learning rate, at the first step where it has a schedule.",
-        Option("lr"),
+        Positive, "Learning rate; with a schedule, at the first step.", Option("lr")
     ]
-    weight_decay: Annotated[
-        NotNegative, "Factor of the L2 term in Adam's gradient; AdamW's own decay."
-    ]
+    weight_decay: Annotated[NotNegative, "L2 factor in Adam's gradient; AdamW's decay."]
     decay_bias: Annotated[bool, "Whether weight decay acts on biases but the gates'."]
-    normalize_features: Annotated[
-        bool, "Whether each node's features are divided by their sum."
-    ]
+    normalize_features: Annotated[bool, "Whether features are divided by their sum."]
     selection: Annotated[
         SelectionRule, "Which epoch is reported: by validation or the last."
     ]
@@ -120,7 +100,7 @@ class OfTraining:
         Option(),
     ] = "full"
     fanout: Annotated[
-        Fanout | None,
+        tuple[Hop, ...] | None,
         "With --training sampled: how many neighbours are drawn in each hop, at most "
         "one number per layer, like 15,10,5; -1 for all.",
         Option(),
@@ -201,9 +181,7 @@ class OfGate:
     gate_penalty: Annotated[
         NotNegative, "Factor of the sum over layers of the mean gate, in the loss."
     ] = 0.0
-    gate_bias_init: Annotated[
-        GateBias, "Bias of the gates at the start; the paper's is 0."
-    ] = 0.0
+    gate_bias_init: Annotated[GateBias, "Bias of the gates at the start."] = 0.0
     gate_last_layer: Annotated[
         bool, "Whether the layer of the class scores has a gate, without jk.", LATER
     ] = True
@@ -214,9 +192,7 @@ class Settings(OfModel, OfAttention, OfTemperature, OfGate, OfTraining):
     """All settings, and what a run has beside them that nobody sets."""
 
     method: Annotated[str, MinLen(1), "A method, or what a user's module is called."]
-    source_hash: Annotated[
-        str | None, "Hash of the source code of a user's module.", LATER
-    ] = None
+    source_hash: Annotated[str | None, "Hash of a user's module.", LATER] = None
     scale_features: Annotated[
         bool, "Whether columns of numbers are scaled; the graph decides.", LATER
     ] = False
@@ -279,10 +255,13 @@ def values_of(name: str) -> str:
 def _values(hint: Any) -> Iterator[str]:
     kind, inner = get_origin(hint), get_args(hint)
     if kind is Annotated:
-        words = [said for said in inner[1:] if isinstance(said, Values)]
+        noun = "a whole number" if inner[0] is int else "a number"
+        words = [f"{noun} {said}" for said in inner[1:] if isinstance(said, Values)]
         yield from words or _values(inner[0])
     elif kind is Literal:
         yield from map(str, inner)
+    elif kind is tuple:
+        yield "how many neighbours to draw in each hop, like 15,10,5 (-1 for all)"
     elif kind in (Union, UnionType):
         for part in inner:
             yield from _values(part)

@@ -85,8 +85,7 @@ class Overrides:
                 recipe nor the user names one.
 
         Raises:
-            UserError: The width of a layer is not divisible by its heads, or a setting
-                of sampled training is given for full training.
+            UserError: The settings do not go together.
         """
         given, method = self.fields, config.method
         changes = {name: given[name] for name in given if has_setting(method, name)}
@@ -97,11 +96,6 @@ class Overrides:
         if not changes:
             return config
         changes |= _sampling(config, changes)
-        if has_setting(method, "heads"):
-            _require_whole_heads(
-                changes.get("hidden_channels", config.hidden_channels),
-                changes.get("heads", config.heads),
-            )
         return config.with_changes(**changes)
 
 
@@ -223,15 +217,3 @@ def _sampling(config: RunConfig, changes: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in usual.items()
         if name not in changes and getattr(config, name) is None
     }
-
-
-def _require_whole_heads(hidden: int, heads: int) -> None:
-    if hidden % heads == 0:
-        return
-    nearest = max(1, round(hidden / heads)) * heads
-    divisor = next(n for n in range(min(heads, hidden), 0, -1) if hidden % n == 0)
-    raise UserError(
-        f"hidden is {hidden} and heads is {heads}, but hidden is the width of a layer, "
-        f"all heads together, and must be divisible by heads; give hidden {nearest} or "
-        f"heads {divisor}"
-    )

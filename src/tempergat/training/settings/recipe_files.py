@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 
@@ -15,6 +15,8 @@ from tempergat.base import UserError, read_yaml, shown, suggest_one_of
 
 # The two forms of a layer's width.
 WIDTHS = ("channels_per_head", "hidden_channels")
+# A file and its settings, without those of the recipe it extends.
+RecipeFile = tuple[Path, dict[str, Any]]
 # A line of a recipe: indent, setting, value, comment.
 _LINE = re.compile(r"( *)(\w+):[^#]*(?:# *(.*))?")
 # The column of comments.
@@ -24,13 +26,6 @@ _COLUMN = 32
 def recipe_names() -> list[str]:
     """The names of the recipes that come with the package."""
     return sorted(_shipped())
-
-
-class RecipeFile(NamedTuple):
-    """A file of a recipe and its settings, without those of the recipe it extends."""
-
-    path: Path
-    values: dict[str, Any]
 
 
 def recipe_files(name: str) -> list[RecipeFile]:
@@ -48,7 +43,7 @@ def recipe_files(name: str) -> list[RecipeFile]:
                 f"recipe {name} holds {type(values).__name__}, not settings by name; "
                 "start from what `tempergat recipe default` prints"
             )
-        files.append(RecipeFile(path, values))
+        files.append((path, values))
         if "extends" not in values:
             return files
         base = values.pop("extends")
@@ -58,7 +53,7 @@ def recipe_files(name: str) -> list[RecipeFile]:
                 "or the path of a .yaml file"
             )
         path = _path_of(base, path.parent, f"recipe {name}: extends: ")
-        if path in (file.path for file in files):
+        if path in (file for file, _ in files):
             raise UserError(
                 f"recipe {name} extends {base}, which extends it in turn; let one of "
                 "them extend no other"
@@ -82,14 +77,10 @@ def _path_of(name: str, folder: Path, what: str = "") -> Path:
 
 
 def settings_in(files: Sequence[RecipeFile]) -> dict[str, Any]:
-    """The settings of a recipe with those of the recipes that it extends.
-
-    Args:
-        files: As `recipe_files` returns them.
-    """
+    """The settings of a recipe with those of the recipes that it extends."""
     values: dict[str, Any] = {}
-    for file in reversed(files):
-        values = _merged(values, file.values)
+    for _, of_file in reversed(files):
+        values = _merged(values, of_file)
     return values
 
 
@@ -100,11 +91,11 @@ def recipe_text(name: str) -> str:
         UserError: There is no such recipe, or a file does not hold settings by name.
     """
     files = recipe_files(name)
-    comments: dict[tuple[str, ...], str] = {}
+    comments: dict[tuple[str, str], str] = {}
     heads: list[str] = []
-    for file in files:
-        lines = file.path.read_text(encoding="utf-8").splitlines()
-        heads += ["#", f"# From {file.path.stem}, which it extends:"] if heads else []
+    for path, _ in files:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        heads += ["#", f"# From {path.stem}, which it extends:"] if heads else []
         # What to expect of a base is not what to expect of the recipe.
         skipped = "# Expected" if heads else "\n"
         heads += [n for n in lines if n.startswith("#") and not n.startswith(skipped)]
@@ -112,34 +103,30 @@ def recipe_text(name: str) -> str:
     return "\n".join([*heads, *_lines(settings_in(files), comments)])
 
 
-def _comments(lines: Sequence[str]) -> dict[tuple[str, ...], str]:
-    """The comment behind each setting, by the names of its blocks and its own."""
-    comments, blocks = {}, list[tuple[int, str]]()
+def _comments(lines: Sequence[str]) -> dict[tuple[str, str], str]:
+    """The comment behind each setting, by its block and its name."""
+    comments, block = {}, ""
     for line in lines:
-        found = _LINE.match(line)
-        if found:
+        if found := _LINE.match(line):
             indent, name, comment = found.groups()
-            blocks = [block for block in blocks if block[0] < len(indent)]
-            blocks.append((len(indent), name))
-            comments[tuple(of for _, of in blocks)] = comment or ""
+            block = block if indent else name
+            comments[block, name] = comment or ""
     return comments
 
 
 def _lines(
     values: Mapping[str, Any],
-    comments: Mapping[tuple[str, ...], str],
-    blocks: tuple[str, ...] = (),
+    comments: Mapping[tuple[str, str], str],
+    block: str = "",
+    indent: str = "",
 ) -> Iterator[str]:
     for name, value in values.items():
-        place = (*blocks, name)
-        is_block = isinstance(value, dict) and bool(value)
         text = yaml.safe_dump(value, default_flow_style=True, width=10**6)
-        word = "" if is_block else " " + text.splitlines()[0]
-        line = f"{'  ' * len(blocks)}{name}:{word}"
-        comment = comments.get(place)
+        inner = value if isinstance(value, dict) else {}
+        line = f"{indent}{name}:{'' if inner else ' ' + text.splitlines()[0]}"
+        comment = comments.get((block or name, name))
         yield f"{line:<{_COLUMN}}# {comment}" if comment else line
-        if is_block:
-            yield from _lines(value, comments, place)
+        yield from _lines(inner, comments, block or name, f"{indent}  ")
 
 
 def with_changes(
