@@ -73,7 +73,7 @@ def test_a_name_on_the_page_exists_and_its_example_can_be_made(name: str) -> Non
 
 
 @pytest.mark.parametrize("line", COMMANDS)
-def test_a_command_on_the_page_is_understood(
+def test_a_command_on_the_page_is_understood_and_run_unless_it_trains(
     line: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program, *words = shlex.split(line)
@@ -82,6 +82,8 @@ def test_a_command_on_the_page_is_understood(
         while words and words[0] in getattr(command, "commands", {}):
             command = command.commands[words.pop(0)]
         command.make_context(line, words)
+        if line not in TRAINING:
+            run_command(line, PAGE.name)
         return
     module, *words = words[1:]
     if module != "studies":
