@@ -13,10 +13,8 @@ RECIPES = ("plain", "default")
 
 @cache
 def runs() -> pd.DataFrame:
-    """All runs with one of the two recipes."""
-    return with_recipe(
-        pd.concat([read_runs(f"default/{graph}.csv") for graph in REAL])
-    )
+    """All runs on real graphs with one of the two recipes."""
+    return with_recipe(pd.concat([read_runs(f"default/{graph}.csv") for graph in REAL]))
 
 
 def with_recipe(every: pd.DataFrame) -> pd.DataFrame:
@@ -30,9 +28,11 @@ def with_recipe(every: pd.DataFrame) -> pd.DataFrame:
 
 
 @cache
-def scores_of() -> pd.DataFrame:
-    """`chosen_of` all runs with one of the two recipes."""
-    return chosen_of(runs())
+def scores_of(kind: str = "real") -> pd.DataFrame:
+    """`chosen_of` all runs on the real graphs, or on the generated ones."""
+    if kind == "real":
+        return chosen_of(runs())
+    return chosen_of(with_recipe(read_runs("default/generated.csv")))
 
 
 def chosen_of(those: pd.DataFrame) -> pd.DataFrame:

@@ -11,10 +11,10 @@ from tempergat.base.figures import COLOURS, MARKERS, new_figure, style
 PAGE = "default"
 
 
-def scores() -> str:
+def scores(kind: str) -> str:
     """Every graph: means over methods, and the method that is furthest behind."""
     rows = []
-    for graph, of_graph in scores_of().groupby(level=0, sort=False):
+    for graph, of_graph in scores_of(kind).groupby(level=0, sort=False):
         gain = of_graph["default"] - of_graph["plain"]
         last = of_graph["behind"].idxmax()[1]
         means = of_graph[[*RECIPES, "chosen"]].mean()
@@ -33,9 +33,9 @@ def scores() -> str:
     return markdown_table(head, rows)
 
 
-def mean(recipe: str) -> str:
+def mean(recipe: str, kind: str = "real") -> str:
     """The mean test score over all graphs and methods."""
-    return f"{scores_of()[recipe].mean():.2f}"
+    return f"{scores_of(kind)[recipe].mean():.2f}"
 
 
 def gain(which: str) -> str:
@@ -44,13 +44,17 @@ def gain(which: str) -> str:
     return f"{gains.max():.1f}" if which == "highest" else f"{-gains.min():.1f}"
 
 
-def behind(which: str) -> str:
+def behind(which: str, kind: str = "real") -> str:
     """How far the chosen recipe is behind the better of the two in hindsight.
 
     Args:
-        which: `mean`, `most` or `where`, the method and graph with the most.
+        which: `mean`, `most`, `where`, the method and graph with the most, or `near`,
+            how many of them are at most half a point behind.
+        kind: Real or generated graphs.
     """
-    points = scores_of()["behind"]
+    points = scores_of(kind)["behind"]
+    if which == "near":
+        return f"{(points <= 0.5).sum()} of {len(points)}"
     if which == "where":
         graph, method = points.idxmax()
         return f"{method} on {graph}"

@@ -41,3 +41,11 @@ def test_both_recipes_have_ten_runs_of_every_graph_and_method() -> None:
         seeds = found.groupby(["dataset", "method"])["seed"].agg(set)
         assert len(seeds) == len(REAL) * len(METHODS)
         assert all(of == set(range(8000, 8010)) for of in seeds)
+
+
+def test_on_graphs_that_had_no_part_the_rule_is_as_good_as_the_plan_asks() -> None:
+    found = scores_of("generated")
+    assert len(found) == 16 * len(METHODS)
+    assert found["behind"].mean() <= 0.5
+    means = found[["plain", "default", "chosen"]].mean()
+    assert means["chosen"] >= means.max()
