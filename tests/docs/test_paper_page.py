@@ -123,9 +123,9 @@ def test_the_first_sentences_quote_the_results() -> None:
     text = " ".join(TEXT.split())
     found = homogeneous.NUMBERS
     assert f"{found['agree']('agree')} of {found['agree']('all')} scores" in text
-    assert f"All {found['gated_gains']()} gains of its gated variants" in text
+    assert f"all {found['gated_gains']()} gains of its gated variants" in text
     most = found["most_gated"]("best_val_accuracy")
-    assert f"at most {most} when they are chosen by validation accuracy" in text
+    assert f"at most {most} by validation accuracy" in text
     assert found["most_gated"]("best_val_loss") == found["gated_gains"]()
 
 
