@@ -56,6 +56,8 @@ def test_any_setting_can_be_given_and_stands_in_table_report_and_store(
     # Runs of gat and temp_only are those of before.
     assert "4 of 6 runs are there already" in ended.err
     assert f"recipe   {recipe} {words}" in ended.out
+    note = f"Settings: recipe {recipe} {words}. {line}gat and temp_only."
+    assert note in Path("tempergat-out/graph.md").read_text().replace("\\_", "_")
     page = Path("tempergat-out/graph.html").read_text()
     assert "gate_penalty 0.5, epochs 8" in page
     assert command.facts(*asked)["settings"] == {"gate_penalty": 0.5, "epochs": 8}

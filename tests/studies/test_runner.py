@@ -89,12 +89,12 @@ def test_the_papers_table_is_trained_with_what_is_asked_for(
 ) -> None:
     monkeypatch.setattr(paper, "load", toy)
     monkeypatch.delattr(runner, "write_runs")
-    asked = "heterogeneous --datasets pokec --hidden 16 --batch-size 8 --epochs 1"
+    asked = "heterogeneous --datasets pokec --hidden 16 --batch-size 8 --set epochs=1"
     asked += f" --methods gat,temp_gated --runs 2 --out {tmp_path}"
     monkeypatch.setattr(sys, "argv", ["studies", *asked.split()])
     assert main() == 0
     printed = capsys.readouterr().out
-    assert "# pokec with hidden=16, epochs=1, batch_size=8: test score" in printed
+    assert "# pokec with hidden=16, batch_size=8, epochs=1: test score" in printed
     assert re.search(
         r"\| temp_gated \| [\d.]+ ± [\d.]+ \| [\d.]+ ± .* 2 of 2 ", printed
     )

@@ -234,6 +234,10 @@ def test_a_recipe_holds_only_what_differs_from_the_one_it_extends(
         ({"a": "extends: cora\ngcn: {heads: 3}"}, "gcn.heads: no such setting"),
         ({"a": "extends: cora\ngcn: 3"}, "gcn: Input should be a valid dictionary"),
         ({"a": "extends: cora\nattention: {heads: 0}"}, "attention.heads: .*got 0"),
+        (
+            {"a": "extends: cora\nmethods: {gated: {gate_penalty: -1.0}}"},
+            "methods.gated.gate_penalty: .*got -1.0",
+        ),
         ({"a": "extends: cora\nattention: {heads: x}"}, "attention.h.*got 'x'"),
     ],
 )

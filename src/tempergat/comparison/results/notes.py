@@ -109,10 +109,19 @@ def notes_below_table(
         *notes_on_condition(runs[0].condition),
         *plan.first_graph.notes,
         *on_settings,
+        *_note_on_changes(plan),
         *_notes_on_test_sets(result, list(plan.graphs.values())),
         *notes_on_unused_edges(plan.first_graph, plan.configs, plan.builds),
         *_notes_on_other_runs(plan, store, runs),
     )
+
+
+def _note_on_changes(plan: Plan) -> tuple[str, ...]:
+    """Which settings were given in place of the recipe's."""
+    if not plan.overrides.values:
+        return ()
+    changed = f"Settings: recipe {plan.recipe}{plan.overrides.words}"
+    return (". ".join([changed, *plan.overrides.notes_for(plan.methods)]) + ".",)
 
 
 def notes_on_condition(condition: Condition | None) -> tuple[str, ...]:

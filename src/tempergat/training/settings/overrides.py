@@ -134,10 +134,11 @@ def make_overrides(
             )
         for of in NAMES[name]:
             if of in by_field:
-                twice = f"{name} is given twice"
-                if by_field[of] != name:
-                    twice = f"{by_field[of]} and {name} set the same"
-                raise UserError(f"{twice}; give it once")
+                if by_field[of] == name:
+                    raise UserError(f"{name} is given twice; give it once")
+                raise UserError(
+                    f"{by_field[of]} and {name} set the same; give one of them"
+                )
             by_field[of] = name
         try:
             values[name] = _read(name, value)

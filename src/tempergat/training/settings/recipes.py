@@ -87,12 +87,13 @@ class Recipe(FrozenSettings):
         for setting in _REQUIRED:
             if setting not in self._block("gat"):
                 raise ValueError(f"attention.{setting} is missing; {_GIVE_OR_EXTEND}")
-        for name, (method, _) in blocks.items():
-            known_method = method if method in METHODS else "gat"
+        for name, (method, block) in blocks.items():
+            of_method = block if name not in _BLOCKS else {}
+            settings = with_changes(self._block(method), of_method)
+            # A user's own module has no name here.
+            settings["method"] = method if method in METHODS else "gat"
             try:
-                RunConfig.model_validate(
-                    {**self._block(method), "method": known_method}
-                )
+                RunConfig.model_validate(settings)
             except ValidationError as error:
                 reason = first_validation_error(error, RunConfig)
                 raise ValueError(f"{name}.{reason}") from error
