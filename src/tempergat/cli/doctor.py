@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tempergat.base import counted
-from tempergat.cli.options.shared import Json, complete_recipe
+from tempergat.cli.options.shared import Json
 from tempergat.cli.ui.output import echo, print_json
 
 if TYPE_CHECKING:
@@ -113,7 +113,6 @@ def recipe(
         typer.Argument(
             metavar="NAME",
             help="A recipe or a YAML file; lists the recipes when left out.",
-            autocompletion=complete_recipe,
         ),
     ] = None,
 ) -> None:

@@ -36,13 +36,6 @@ def complete_dataset(typed: str) -> list[str]:
     return [name for name in CATALOG if name.startswith(typed)]
 
 
-def complete_recipe(typed: str) -> list[str]:
-    """The recipes whose name starts with what was typed."""
-    from tempergat.training import recipe_names
-
-    return [name for name in recipe_names() if name.startswith(typed)]
-
-
 DatasetName = Annotated[
     str,
     typer.Argument(
@@ -58,7 +51,6 @@ RecipeName = Annotated[
         help="Settings: the name of a recipe or a YAML file; the dataset's own when "
         "left out. Graphs without one have default, with a residual in every layer "
         "and batch norm between layers; compare tries plain too, which has neither.",
-        autocompletion=complete_recipe,
     ),
 ]
 Split = Annotated[

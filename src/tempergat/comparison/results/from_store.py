@@ -341,8 +341,9 @@ def _in_common(methods: tuple[str, str], names: Iterable[str]) -> Sequence[str]:
 def _changed(runs: Sequence[Run]) -> list[str]:
     """The settings in which runs of one method differ, but for searched ones."""
     seen: dict[str, dict[str, set[str]]] = {name: {} for name in PARTS}
-    for run in runs:
-        for name in PARTS if run.seed < FIRST_TUNED_SEED else ():
+    plain = [run for run in runs if run.seed < FIRST_TUNED_SEED]
+    for run in {(run.method, run.config_hash): run for run in plain}.values():
+        for name in PARTS:
             seen[name].setdefault(run.method, set()).add(_value(run, name))
     return [name for name in PARTS if any(len(v) > 1 for v in seen[name].values())]
 
@@ -361,8 +362,12 @@ def _settings_in_words(runs: Sequence[Run], changed: Sequence[str]) -> str:
     size = ("epochs", "learning_rate", "num_layers", "hidden_channels")
     words = []
     for name in dict.fromkeys((*size, "residual", "norm", *changed)):
-        having = [run for run in runs if name in size or has_setting(run.method, name)]
-        values = {_value(run, name) for run in having}
+        values = {
+            _value(run, name)
+            for run in runs
+            if name in run.config or name in changed
+            if name in size or has_setting(run.method, name)
+        }
         if len(values) == 1:
             words.append(f"{name} {values.pop()}")
     if (splits := len({run.split for run in runs})) > 1:
