@@ -13,6 +13,8 @@ LAZY_PACKAGES = ["base", "data", "nn", "stats", "comparison", "training"]
     ("command", "answer"),
     [
         ("methods", "temp_gated"),
+        ("methods --settings", "gate_penalty"),
+        ("recipe cora", "gate_penalty: 1.0e-05"),
         ("data list", "amazon_photo"),
         ("compare corra", "did you mean cora"),
         ("train corra --method gat", "did you mean cora"),

@@ -117,12 +117,14 @@ def recipe(
     ] = None,
 ) -> None:
     """Print a recipe in full as YAML, to copy."""
-    from tempergat.training import load_recipe, recipe_names, recipe_text
+    from tempergat.training import recipe_names, recipe_text
 
     if name is None:
         echo("\n".join(recipe_names()))
         return
     if Path(name).suffix:
+        from tempergat.training import load_recipe
+
         # Refuses a file with settings that there are not.
         load_recipe(name)
     echo(recipe_text(name))
