@@ -39,6 +39,7 @@ def test_names_are_completed_after_the_completion_is_installed(
         "tempergat compare --methods gat,gated_t": {
             "gat,gated_temp",
             "gat,gated_temp_v2",
+            "gat,gated_transformer",
         },
         "tempergat data info pok": {"pokec"},
         # No name fits, so bash offers files.
