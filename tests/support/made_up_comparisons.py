@@ -9,9 +9,9 @@ from tempergat.training import LayerRecord, Run
 from tests.support.made_up_runs import METHODS, study
 
 CONFUSION = {
-    "gcn": ((8, 2), (5, 5)),
-    "gat": ((9, 1), (4, 6)),
-    "gated": ((10, 0), (1, 9)),
+    "gcn": ((800, 200), (500, 500)),
+    "gat": ((900, 100), (400, 600)),
+    "gated": ((1000, 0), (100, 900)),
 }
 
 

@@ -160,6 +160,7 @@ def test_a_lost_head_is_one_line_that_says_how_to_go_on(tmp_path: Path) -> None:
     )
     path, log = write_graph(tmp_path / "graph.npz"), tmp_path / "log"
     words = ["compare", path, "--methods", "gat,gcn", "--epochs", 100_000]
+    words += ["--recipe", "default"]
     with ray_cluster() as own, log.open("w") as file:
         options = ["--out", tmp_path / "store", "--ray", own.address, "--device", "cpu"]
         command = subprocess.Popen(
