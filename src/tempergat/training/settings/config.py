@@ -57,7 +57,8 @@ class RunConfig(Settings, FrozenSettings):
         if self.hidden_channels % self.heads:
             width, heads = self.hidden_channels, self.heads
             nearest = max(1, round(width / heads)) * heads
-            divisor = next(n for n in range(heads, 0, -1) if width % n == 0)
+            most = min(heads, 1000)
+            divisor = next(n for n in range(most, 0, -1) if width % n == 0)
             raise ValueError(
                 f"hidden is {width} and heads is {heads}, but hidden is the width of a "
                 "layer, all heads together, and must be divisible by heads; give "
