@@ -4,6 +4,7 @@ The wheel is built here without CPU kernels, which take a minute to compile: the
 development install compiles them from the same CMakeLists.txt.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -11,9 +12,12 @@ import sysconfig
 import tarfile
 import venv
 import zipfile
+from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 PROJECT = Path(__file__).parents[1]
 PACKAGE = PROJECT / "src" / "tempergat"
@@ -69,20 +73,14 @@ def test_the_sdist_has_what_the_kernels_and_the_tests_need(built: Path) -> None:
 def test_compare_runs_where_only_the_wheel_is_installed(
     built: Path, tmp_path: Path
 ) -> None:
-    where = tmp_path / "environment"
-    venv.create(where)
-    python = where / "bin" / "python"
-    wheel = _only(built, "*.whl")
-    pip = [sys.executable, "-m", "pip", "--python", str(python)]
-    install = [*pip, "install", "--quiet", "--no-deps", "--no-index", str(wheel)]
-    subprocess.run(install, check=True, env=_environment())
+    where, site = _install(built, tmp_path)
     # The packages that tempergat needs are those of this environment. A path in a .pth
     # file is only searched: an editable tempergat that is there stays out of the way.
-    site = Path(sysconfig.get_path("purelib", vars={"base": str(where)}))
     needed = [path for path in sys.path if path.endswith("-packages")]
     (site / "needed.pth").write_text("\n".join(needed))
 
     code = "import tempergat; print(tempergat.__file__)"
+    python = where / "bin" / "python"
     assert Path(_output([python, "-c", code], tmp_path)).is_relative_to(where)
     command = [where / "bin" / "tempergat", "compare", "--methods", "gat,temp_gated"]
     table = _output([*command, "--runs", "2", "--epochs", "2"], tmp_path)
@@ -91,20 +89,154 @@ def test_compare_runs_where_only_the_wheel_is_installed(
     assert {"store.sqlite", "demo.csv", "demo.svg", "demo.html"} <= written
 
 
+@pytest.fixture(scope="module")
+def core(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of an environment with what `pip install tempergat` installs."""
+    where, site = _install(built, tmp_path_factory.mktemp("core"))
+    for package in _with_requirements("torch", "torch-geometric", "numpy"):
+        # Files outside site-packages are programs.
+        tops = {file.parts[0] for file in package.files or ()} - {"..", "__pycache__"}
+        for top in tops:
+            if not (site / top).exists():
+                (site / top).symlink_to(Path(package.locate_file(top)))
+    return where / "bin"
+
+
+def _with_requirements(*names: str) -> Iterator[metadata.Distribution]:
+    """Installed packages and all that they require here, each once."""
+    found: dict[str, metadata.Distribution] = {}
+    left = list(names)
+    while left:
+        package = metadata.distribution(left.pop())
+        if package.name not in found:
+            found[package.name] = package
+            required = map(Requirement, package.requires or ())
+            left += [
+                one.name
+                for one in required
+                if one.marker is None or one.marker.evaluate({"extra": ""})
+            ]
+    yield from found.values()
+
+
+def test_the_core_requires_torch_pyg_and_numpy_alone(
+    core: Path, tmp_path: Path
+) -> None:
+    pip = [sys.executable, "-m", "pip", "--python", core / "python"]
+    assert _output([*pip, "check"], tmp_path) == "No broken requirements found."
+    # torch requires jinja2.
+    code = """
+from importlib.util import find_spec
+from tempergat.base.extras import _COMPARE
+print([name for name in _COMPARE.split() if name != "jinja2" and find_spec(name)])
+"""
+    assert _output([core / "python", "-c", code], tmp_path) == "[]"
+
+
+def test_layers_upgrade_and_sampling_run_with_the_core(
+    core: Path, tmp_path: Path
+) -> None:
+    code = """
+import importlib, pkgutil, warnings
+warnings.filterwarnings("ignore", "tempergat has no CPU kernels")
+import torch, torch_geometric.nn
+from torch_geometric.data import Data
+import tempergat.nn, tempergat.ops, tempergat.sampling
+from tempergat import NeighborSampler, TemperGATConv, upgrade
+
+for package in (tempergat.nn, tempergat.ops, tempergat.sampling):
+    for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+        if ".gpu." not in module.name:
+            importlib.import_module(module.name)
+    assert all(getattr(package, name) is not None for name in package.__all__)
+
+edges = torch.randint(30, (2, 90), generator=torch.Generator().manual_seed(0))
+data = Data(torch.randn(30, 8), edges, y=torch.arange(30) % 2)
+layer = TemperGATConv(8, 2, heads=2)
+layer(data.x, edges).sum().backward()
+assert all(weight.grad is not None for weight in layer.parameters())
+
+model = torch_geometric.nn.GAT(8, 4, 2)
+before = model(data.x, edges)
+assert upgrade(model)
+torch.testing.assert_close(model(data.x, edges), before)
+
+batch = next(iter(NeighborSampler(data, [3, 2], batch_size=5)))
+print(model(batch.x, batch.edge_index).shape == (len(batch.x), 4))
+"""
+    assert _output([core / "python", "-c", code], tmp_path) == "True"
+
+
+def test_doctor_and_the_version_are_answered_with_the_core(
+    core: Path, tmp_path: Path
+) -> None:
+    found = json.loads(_output([core / "tempergat", "doctor", "--json"], tmp_path))
+    assert found["versions"]["torch"] == metadata.version("torch")
+    assert found["versions"]["scipy"] is None
+    assert found["devices"][0]["backend"] == "reference"
+    assert "tempergat" in _output([core / "tempergat", "--version"], tmp_path)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import tempergat; tempergat.compare('demo')",
+        "import tempergat; tempergat.train('demo')",
+        "import tempergat; tempergat.predict('model', 'demo')",
+        "from tempergat import load_model",
+        "from tempergat.data import load",
+        "import tempergat.training.single.checkpoint",
+        "import tempergat.stats",
+    ],
+)
+def test_what_needs_more_than_the_core_says_so_in_the_last_line(
+    core: Path, tmp_path: Path, code: str
+) -> None:
+    done = _run([core / "python", "-c", code], tmp_path)
+    line = done.stderr.splitlines()[-1]
+    assert line.startswith("ModuleNotFoundError: tempergat.")
+    assert "needs packages that are not installed (scipy, pydantic, typer" in line
+    assert "pip install 'tempergat[compare]'" in line
+
+
+def test_a_command_without_what_it_needs_ends_in_one_line(
+    core: Path, tmp_path: Path
+) -> None:
+    done = _run([core / "tempergat", "compare"], tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert "pip install 'tempergat[compare]'" in line
+
+
+def _install(built: Path, folder: Path) -> tuple[Path, Path]:
+    """An environment with the wheel alone, and its site-packages."""
+    where = folder / "environment"
+    venv.create(where)
+    wheel = _only(built, "*.whl")
+    pip = [sys.executable, "-m", "pip", "--python", str(where / "bin" / "python")]
+    install = [*pip, "install", "--quiet", "--no-deps", "--no-index", str(wheel)]
+    subprocess.run(install, check=True, env=_environment())
+    return where, Path(sysconfig.get_path("purelib", vars={"base": str(where)}))
+
+
 def _environment() -> dict[str, str]:
     left_out = ("PYTHONPATH", "PYTHONHOME")
     kept = {key: value for key, value in os.environ.items() if key not in left_out}
     return {**kept, "OMP_NUM_THREADS": "1"}
 
 
-def _output(command: list[object], folder: Path) -> str:
-    done = subprocess.run(
+def _run(command: list[object], folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         [str(word) for word in command],
         capture_output=True,
         text=True,
         cwd=folder,
         env=_environment(),
     )
+
+
+def _output(command: list[object], folder: Path) -> str:
+    done = _run(command, folder)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 

@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -55,6 +56,26 @@ def violations() -> Iterator[str]:
 
 def test_packages_import_only_what_others_list() -> None:
     assert list(violations()) == []
+
+
+def test_the_contract_on_the_core_covers_what_it_uses_of_base() -> None:
+    project = tomllib.loads((SOURCE.parents[1] / "pyproject.toml").read_text())
+    contracts = project["tool"]["importlinter"]["contracts"]
+    (core,) = [one for one in contracts if one["name"].startswith("Layers, ops and")]
+    home = {
+        alias.name: f"tempergat.base.{statement.module}"
+        for statement in ast.walk(ast.parse((SOURCE / "base/__init__.py").read_text()))
+        if isinstance(statement, ast.ImportFrom) and statement.level
+        for alias in statement.names
+    }
+    used = {
+        home[name]
+        for package in ("nn", "ops", "sampling")
+        for path in (SOURCE / package).rglob("*.py")
+        for _, module, name in imports(ast.parse(path.read_text()))
+        if module == ["base"] and name is not None
+    }
+    assert used <= {*core["source_modules"]}
 
 
 def test_only_top_packages_list_names() -> None:

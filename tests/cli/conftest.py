@@ -57,9 +57,11 @@ def command(
 
     def run(*arguments: object) -> Ending:
         monkeypatch.setattr(sys, "argv", ["tempergat", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
+        code: str | int | None = None
+        try:
             main()
-        code = ended.value.code
+        except SystemExit as ended:
+            code = ended.code
         assert code is None or isinstance(code, int)
         return Ending(code or 0, *capfd.readouterr())
 

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from .errors import explain_full_disk as explain_full_disk
     from .errors import explain_unreadable as explain_unreadable
     from .errors import first_line as first_line
-    from .errors import first_validation_error as first_validation_error
     from .errors import is_out_of_memory as is_out_of_memory
     from .errors import is_system_error as is_system_error
     from .errors import require_memory as require_memory
-    from .errors import validated as validated
+    from .extras import require_compare as require_compare
+    from .extras import what_is_missing as what_is_missing
     from .files import csv_text as csv_text
     from .files import file_stem as file_stem
     from .files import is_standard_output as is_standard_output
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from .text import printable as printable
     from .text import shown as shown
     from .text import suggest_one_of as suggest_one_of
+    from .validation import first_validation_error as first_validation_error
+    from .validation import validated as validated
     from .yaml_files import read_yaml as read_yaml
 else:
     __all__, __getattr__, __dir__ = lazy_names(__name__)

@@ -1,24 +1,15 @@
-"""The exception for mistakes of the user, and system errors in words.
-
-Memory, disk space, files that cannot be read, and pydantic's errors as one line.
-pydantic is imported where it is used: the command answers --help without it.
-"""
+"""The exception for mistakes of the user; memory, disks and files in words."""
 
 from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
-from tempergat.base.text import one_line, shown, suggest_one_of
+from tempergat.base.text import one_line
 
-if TYPE_CHECKING:
-    from pydantic import BaseModel, ValidationError
-
-Model = TypeVar("Model", bound="BaseModel")
 _CONTROL_GROUP = Path("/sys/fs/cgroup")
 # What torch's messages say. The last one comes from sizes that overflow 64 bits.
 _OUT_OF_MEMORY_WORDS = (
@@ -148,45 +139,3 @@ def is_out_of_memory(error: BaseException | None) -> bool:
             return True
         error = error.__context__
     return False
-
-
-def validated(model: type[Model], values: Mapping[str, Any], what: str) -> Model:
-    """Makes a model of plain values.
-
-    Args:
-        model: The model.
-        values: Its fields.
-        what: What the values are, to begin an error message with.
-
-    Raises:
-        UserError: A value is missing, unknown or out of its range.
-    """
-    from pydantic import ValidationError
-
-    try:
-        return model.model_validate(dict(values))
-    except ValidationError as error:
-        raise UserError(f"{what}: {first_validation_error(error, model)}") from error
-
-
-def first_validation_error(error: ValidationError, model: type[BaseModel]) -> str:
-    """Location, reason and value of the first validation error."""
-    first = error.errors()[0]
-    location = [str(part) for part in first["loc"]]
-    seen = "" if isinstance(first["input"], dict) else f" (got {shown(first['input'])})"
-    reason = first["msg"].removeprefix("Value error, ")
-    if first["type"] == "extra_forbidden":
-        known = _fields_beside(model, location)
-        reason = f"no such setting; {suggest_one_of(location[-1], known)}"
-    return ": ".join(part for part in (".".join(location), f"{reason}{seen}") if part)
-
-
-def _fields_beside(model: type[BaseModel], location: list[str]) -> list[str]:
-    """The fields of the model that holds a location."""
-    from pydantic import BaseModel
-
-    for part in location[:-1]:
-        annotation = model.model_fields[part].annotation
-        kinds = [k for k in (annotation, *get_args(annotation)) if isinstance(k, type)]
-        model = next(kind for kind in kinds if issubclass(kind, BaseModel))
-    return list(model.model_fields)

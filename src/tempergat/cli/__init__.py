@@ -3,6 +3,7 @@
 import os
 import sys
 
+from tempergat.base import what_is_missing
 from tempergat.cli.ui.signals import (
     INTERRUPTED,
     Terminated,
@@ -28,7 +29,10 @@ def main() -> None:
     try:
         # Before the commands are imported, which takes a while.
         raise_on_sigterm()
-        from tempergat.cli.application import run
+        if what_is_missing("tempergat"):
+            from tempergat.cli.core_only import run
+        else:
+            from tempergat.cli.application import run
 
         run()
     except KeyboardInterrupt as stop:

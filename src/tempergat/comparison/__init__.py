@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from tempergat.base import lazy_names
+from tempergat.base import lazy_names, require_compare
 
 if TYPE_CHECKING:
     from .api import compare as compare
@@ -32,4 +32,5 @@ if TYPE_CHECKING:
     from .storage.export import export_stores as export_stores
     from .sweeps.state import Progress as Progress
 else:
+    require_compare(__name__)
     __all__, __getattr__, __dir__ = lazy_names(__name__)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from tempergat.base import lazy_names
+from tempergat.base import lazy_names, require_compare
 
 if TYPE_CHECKING:
     from .block_model import csbm as csbm
@@ -53,4 +53,5 @@ if TYPE_CHECKING:
     from .user.reading import Question as Question
     from .user.report import check_graph as check_graph
 else:
+    require_compare(__name__)
     __all__, __getattr__, __dir__ = lazy_names(__name__)

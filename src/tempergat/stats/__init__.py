@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from tempergat.base import lazy_names
+from tempergat.base import lazy_names, require_compare
 
 if TYPE_CHECKING:
     from .best import BestSet as BestSet
@@ -35,4 +35,5 @@ if TYPE_CHECKING:
     from .ranks import average_ranks as average_ranks
     from .ranks import critical_difference as critical_difference
 else:
+    require_compare(__name__)
     __all__, __getattr__, __dir__ = lazy_names(__name__)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from tempergat.base import lazy_names
+from tempergat.base import lazy_names, require_compare
 
 if TYPE_CHECKING:
     from .devices.choice import choose_device as choose_device
@@ -76,4 +76,5 @@ if TYPE_CHECKING:
     from .tasks import refuse_other_training as refuse_other_training
     from .tasks import refuse_untrainable as refuse_untrainable
 else:
+    require_compare(__name__)
     __all__, __getattr__, __dir__ = lazy_names(__name__)

@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from tempergat.base import is_standard_output, printable, write_into, write_text
 
 
@@ -18,7 +16,8 @@ def echo(text: str, *, err: bool = False) -> None:
     Names of columns, files and folders come from other people's files, and may hold
     characters that clear a terminal or change its title.
     """
-    typer.echo(printable(text, keep="\n"), err=err)
+    stream = sys.stderr if err else sys.stdout
+    print(printable(text, keep="\n"), file=stream, flush=True)
 
 
 def write_output(content: str, out: Path | None, usual: Path) -> None:
