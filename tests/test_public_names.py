@@ -1,5 +1,7 @@
 """The public names of the package, in every order of imports."""
 
+import os
+import resource
 import subprocess
 import sys
 
@@ -42,6 +44,27 @@ def test_importing_the_package_does_not_load_torch() -> None:
     code = "import sys, tempergat; dir(tempergat); print('torch' in sys.modules)"
     loaded = subprocess.check_output([sys.executable, "-c", code], text=True)
     assert loaded == "False\n"
+
+
+@pytest.mark.slow
+def test_layers_are_imported_in_at_most_115_percent_of_the_time_of_pygs() -> None:
+    ours = "from tempergat.nn import GATConv, TemperGATConv, upgrade"
+    pygs = "from torch_geometric.nn import GATConv"
+    times: dict[str, list[float]] = {ours: [], pygs: []}
+    for code in (ours, pygs) * 6:
+        times[code].append(_cpu_seconds(code))
+    # The first one compiles modules, and others are slowed down by what else runs.
+    assert min(times[ours]) < 1.15 * min(times[pygs])
+
+
+def _cpu_seconds(code: str) -> float:
+    """What a new process computes for; waiting for other processes does not count."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": ""}
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    subprocess.run(command, env=environment, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
