@@ -3,6 +3,7 @@
 import ctypes
 import os
 import subprocess
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -411,8 +412,27 @@ def test_a_compiler_without_openmp_builds_kernels_for_one_thread(
     )
     refuses.chmod(0o755)
     assert real is not None
-    assert build._openmp(real, tmp_path) == ["-fopenmp"]
+    assert build._openmp(real, tmp_path) == build._OPENMP
     assert build._openmp(str(refuses), tmp_path) == []
+
+
+def test_kernels_use_torchs_openmp_where_torch_keeps_it_to_itself(
+    tmp_path: Path,
+) -> None:
+    # As in torch's wheels for ARM and macOS, on a system that has no OpenMP.
+    script = """
+import ctypes, ctypes.util
+ctypes.util.find_library = lambda name: None
+class Local(ctypes.CDLL):
+    def __init__(self, name, mode=0, **options):
+        super().__init__(name, 0 if "global_deps" in str(name) else mode, **options)
+ctypes.CDLL = Local
+from tempergat.ops.cpu.library import library
+print(library.problem)
+"""
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout == "None\n", done.stderr
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")

@@ -43,6 +43,8 @@ KERNELS = (
 
 # OpenMP is left to the process, so that torch's own threads are used.
 _UNDEFINED = ("-undefined", "dynamic_lookup") if sys.platform == "darwin" else ()
+# Apple's clang has OpenMP, and no option of its own for it.
+_OPENMP = [*(["-Xpreprocessor"] if sys.platform == "darwin" else []), "-fopenmp"]
 _USES_OPENMP = """
 extern "C" int count() {
   int sum = 0;
@@ -117,7 +119,7 @@ def _compile(compiler: str, folder: Path, name: str) -> Path:
 
 
 def _openmp(compiler: str, folder: Path) -> list[str]:
-    """The flag for OpenMP, if a library built with it can be loaded here.
+    """The flags for OpenMP, if a library built with it can be loaded here.
 
     Not every compiler knows OpenMP, and what it compiles may need a runtime that is not
     there. Without it, the kernels use one thread.
@@ -127,7 +129,7 @@ def _openmp(compiler: str, folder: Path) -> list[str]:
         return []
     source, library = folder / "openmp.cpp", folder / "openmp.so"
     source.write_text(_USES_OPENMP)
-    command = [compiler, "-fPIC", "-fopenmp", "-c", str(source)]
+    command = [compiler, "-fPIC", *_OPENMP, "-c", str(source)]
     try:
         _run([*command, "-o", f"{folder}/openmp.o"])
         linked = ["-shared", *_UNDEFINED, f"{folder}/openmp.o", "-o", str(library)]
@@ -135,7 +137,7 @@ def _openmp(compiler: str, folder: Path) -> list[str]:
         open_library(library)
     except (UserError, OSError):
         return []
-    return ["-fopenmp"]
+    return _OPENMP
 
 
 def _run(command: list[str]) -> None:

@@ -15,7 +15,7 @@ import ctypes.util
 import itertools
 import os
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -250,7 +250,8 @@ def open_library(path: Path) -> Any:
     """Loads a library that uses the process's OpenMP.
 
     So it shares torch's threads where torch has loaded OpenMP for all libraries. Where
-    it has not, or has loaded another compiler's, the system's OpenMP is loaded.
+    it has not, torch's own is opened to all; the system's, with other threads, comes
+    last.
     """
     if not path.is_file():
         raise FileNotFoundError(f"{path.name} was not built")
@@ -258,16 +259,21 @@ def open_library(path: Path) -> Any:
         return ctypes.CDLL(str(path))
     except OSError as error:
         problem = error
-    for name in _RUNTIMES:
-        runtime = ctypes.util.find_library(name)
-        if runtime is None:
-            continue
+    for runtime in _openmp_runtimes():
         try:
             ctypes.CDLL(runtime, mode=ctypes.RTLD_GLOBAL)
             return ctypes.CDLL(str(path))
         except OSError as error:
             problem = error
     raise problem
+
+
+def _openmp_runtimes() -> Iterator[str]:
+    # On macOS and on ARM, torch opens the OpenMP of its wheel to its libraries alone.
+    installed = Path(torch.__file__).parents[1]
+    for folder, name in itertools.product(("torch/lib", "torch.libs"), _RUNTIMES):
+        yield from map(str, (installed / folder).glob(f"lib{name}[.-]*"))
+    yield from filter(None, map(ctypes.util.find_library, _RUNTIMES))
 
 
 def _bind(
