@@ -176,7 +176,17 @@ def _write_all(descriptor: int, content: bytes) -> None:
         left = left[os.write(descriptor, left) :]
 
 
+def refuse_windows() -> None:
+    """Raises UserError on Windows, which lacks calls that files and locks need."""
+    if sys.platform == "win32":
+        raise UserError(
+            "on Windows layers and sampling run alone; to store datasets, models and "
+            "runs use the Windows Subsystem for Linux (WSL)"
+        )
+
+
 def _replace(path: Path, content: bytes) -> None:
+    refuse_windows()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

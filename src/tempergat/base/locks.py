@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Self
 
 from tempergat.base.errors import UserError
+from tempergat.base.files import refuse_windows
 
 # The layers are imported on Windows too, which has no such locks.
 if sys.platform != "win32":
@@ -27,6 +28,7 @@ class _LockFile:
     """An open file that locks are taken on, closed at the end of a `with` block."""
 
     def __init__(self, path: Path, remedy: str) -> None:
+        refuse_windows()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o644)
