@@ -10,6 +10,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Two test processes share two cores: one thread each. Programs that tests start find
 # modules compiled. Tests of a file stay together, and share what they set up. Some
 # virtual machines name AMX and do not have it: torch's bfloat16 products end a process.
@@ -48,9 +49,12 @@ bench: .venv/installed
 
 .venv/installed: pyproject.toml constraints.txt $(wildcard CMakeLists.txt src/tempergat/ops/cpu/csrc/* src/tempergat/ops/cpu/csrc/*/*)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "tempergat needs Python 3.11 or newer, found $$($(PYTHON) --version); set PYTHON=..."; exit 1; }
-	@echo "installing into .venv and compiling the CPU kernels: a few minutes"
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,docs]'
+	@echo "1 of 3: an environment in .venv: seconds"
+	@$(PYTHON) -m venv .venv
+	@echo "2 of 3: compiling the CPU kernels: about five minutes of one core, over all cores"
+	@$(PIP) --no-deps -e .
+	@echo "3 of 3: installing torch, PyG and the tools for tests and pages: minutes, most of them downloads"
+	@$(PIP) -c constraints.txt 'tempergat[dev,docs]'
 	@touch $@
 
 clean:
