@@ -1,6 +1,7 @@
 """The README, the changelog and the files for maintainers agree with the project."""
 
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -112,6 +113,21 @@ def test_a_workflow_or_template_is_yaml_and_calls_what_make_has(path: Path) -> N
     assert yaml.safe_load(text)["name"]
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.M))
     assert set(re.findall(r"run: make ([\w-]+)", text)) <= targets
+
+
+def test_a_published_readme_says_how_to_install_what_is_published(
+    tmp_path: Path,
+) -> None:
+    steps = _yaml(".github/workflows/wheels.yml")["jobs"]["pure"]["steps"]
+    (edit,) = [step["run"] for step in steps if "README" in step.get("name", "")]
+    (tmp_path / "README.md").write_text(README)
+    subprocess.run(["bash", "-e", "-c", edit], cwd=tmp_path, check=True)
+    published = (tmp_path / "README.md").read_text()
+    assert re.findall(r"^ +(pip install .*)$", published, re.MULTILINE)[0].startswith(
+        ("pip install tempergat  ", "pip install 'tempergat[")
+    )
+    assert "pip install ." not in published
+    assert "nothing is on PyPI yet" not in published
 
 
 def test_the_table_of_methods_names_them_all() -> None:
