@@ -31,7 +31,7 @@ def test_doctor_says_what_the_other_commands_need(command: Command) -> None:
     ended = command("doctor")
     assert ended.status == 0
     assert "attention is computed by" in ended.out
-    assert "every other command needs packages" in ended.out
+    assert "Every other command needs packages" in ended.out
     assert command.facts("doctor")["data_root"] is None
 
 

@@ -19,7 +19,7 @@ def run() -> None:
             echo(f"tempergat {__version__}")
         case [] | [*_, "--help" | "-h"]:
             echo("Usage: tempergat doctor [--json] | --version | --help\n")
-            echo(f"{what_is_missing('every other command')}")
+            echo(f"{what_is_missing('Every other command')}")
         case [command, *_]:
             echo(f"tempergat: {what_is_missing(f'tempergat {command}')}", err=True)
             sys.exit(2)

@@ -51,7 +51,7 @@ def print_findings(*, as_json: bool) -> None:
     if findings["no_cuda"]:
         echo(f"\ncuda: {findings['no_cuda']}")
     if findings["data_root"] is None:
-        echo(f"\n{what_is_missing('every other command')}")
+        echo(f"\n{what_is_missing('Every other command')}")
         return
     echo(f"\ndatasets are kept in {findings['data_root']}")
     for mirror in findings["mirrors"]:
