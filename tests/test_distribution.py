@@ -167,6 +167,14 @@ print(model(batch.x, batch.edge_index).shape == (len(batch.x), 4))
     assert _output([core / "python", "-c", code], tmp_path) == "True"
 
 
+def test_the_check_of_a_release_runs_layers_and_misses_kernels(
+    core: Path, tmp_path: Path
+) -> None:
+    check = [core / "python", PROJECT / "tools" / "check_installed.py"]
+    assert "layers run on plain PyTorch" in _output([*check, "plain"], tmp_path)
+    assert "_cpu.so was not built" in _run([*check, "kernels"], tmp_path).stderr
+
+
 def test_doctor_and_the_version_are_answered_with_the_core(
     core: Path, tmp_path: Path
 ) -> None:
