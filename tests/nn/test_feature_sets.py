@@ -247,7 +247,9 @@ def test_an_export_of_many_sets_takes_any_number_of_weighted_edges():
             "edge_weight": torch.rand(count),
         }
 
-    program = torch.export.export(conv, (), arguments(30), dynamic_shapes=shapes)
+    program = torch.export.export(
+        conv, (), arguments(30), dynamic_shapes=shapes, strict=False
+    )
     given = arguments(3)
     torch.testing.assert_close(program.module()(**given), conv(**given))
 
@@ -255,5 +257,5 @@ def test_an_export_of_many_sets_takes_any_number_of_weighted_edges():
 @pytest.mark.slow
 def test_an_exported_program_takes_many_sets():
     net = Forecaster().eval()
-    program = torch.export.export(net, (X, EDGE_INDEX))
+    program = torch.export.export(net, (X, EDGE_INDEX), strict=False)
     torch.testing.assert_close(program.module()(X, EDGE_INDEX), net(X, EDGE_INDEX))

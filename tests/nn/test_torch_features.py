@@ -14,9 +14,11 @@ from torch_geometric.nn import to_hetero
 from tempergat import Graph
 from tempergat.nn import TemperGATConv, build_model, gate_penalty
 from tests.support.layers import LAYERS, METHOD_OF, PYG_LAYERS
+from tests.support.versions import needs_torch
 
 X = torch.randn(10, 5, generator=torch.Generator().manual_seed(0))
 EDGES = torch.randint(0, 10, (2, 40), generator=torch.Generator().manual_seed(1))
+counts_loops = needs_torch(2, 8, "Dynamo cannot count the edges without self-loops")
 COMBINATIONS = list(itertools.product(LAYERS, [None, "post", "first", "head"]))
 
 
@@ -45,7 +47,7 @@ def assert_steps_equal(ours, expected):
         ("gat", None, "tensor"),
         ("gatv2", "first", "tensor"),
         ("gat", "post", "graph"),
-        ("gatv2", "post", "edge_index"),
+        pytest.param("gatv2", "post", "edge_index", marks=counts_loops),
     ],
 )
 def test_compiled_whole_forward_and_backward(backbone, gate, edges):
@@ -84,6 +86,7 @@ def test_compiled_with_edge_features_and_existing_self_loops(backbone, flow):
     assert torch.allclose(compiled(X, edges, edge_attr), expected, atol=1e-6)
 
 
+@counts_loops
 @pytest.mark.parametrize("x", [X, torch.stack([X, -X])], ids=["one", "sets"])
 @pytest.mark.parametrize("backbone", LAYERS)
 def test_compiled_with_values_of_edges_and_returned_weights(backbone, x):
@@ -125,14 +128,18 @@ def test_scripting_is_refused_in_words():
 @pytest.mark.parametrize("backbone", LAYERS)
 def test_exported_program_runs_on_other_edges(backbone):
     conv = LAYERS[backbone](5, 4, heads=2).eval()
-    program = torch.export.export(conv, (X, EDGES))
+    program = torch.export.export(conv, (X, EDGES), strict=False)
     edges = torch.randint(0, 10, (2, 40))
     assert torch.allclose(program.module()(X, edges), conv(X, edges), atol=1e-6)
 
 
 @pytest.mark.parametrize(
     ("backbone", "self_loops", "strict"),
-    [("gat", True, True), ("gat", True, False), *((b, False, False) for b in LAYERS)],
+    [
+        pytest.param("gat", True, True, marks=counts_loops),
+        ("gat", True, False),
+        *((b, False, False) for b in LAYERS),
+    ],
 )
 def test_exported_for_any_number_of_nodes_and_edges(backbone, self_loops, strict):
     conv = LAYERS[backbone](5, 4, add_self_loops=self_loops).eval()

@@ -16,6 +16,9 @@ from tempergat.ops.cache import tensor_cache
 from tempergat.ops.features.elementwise import dropout
 from tempergat.ops.features.sparse import SparseFeatures
 from tests.support.layers import FIRST_MAPS, LAYERS
+from tests.support.versions import needs_torch
+
+takes_classes = needs_torch(2, 8, "torch.export takes registered classes as inputs")
 
 X = torch.randn(10, 5, generator=torch.Generator().manual_seed(0))
 EDGES = torch.randint(0, 10, (2, 40), generator=torch.Generator().manual_seed(1))
@@ -231,6 +234,7 @@ def test_autocast_gives_many_models_the_results_of_one(shared):
         assert torch.allclose(found[0][name][1], p.grad, atol=0.05 * scale), name
 
 
+@needs_torch(2, 13, "Dynamo does not trace torch.func over our ops")
 @pytest.mark.parametrize("backbone", LAYERS)
 def test_transforms_of_layers_can_be_compiled(backbone):
     torch._dynamo.reset()
@@ -249,7 +253,14 @@ def test_transforms_of_layers_can_be_compiled(backbone):
         assert torch.allclose(found[name], expected, atol=1e-6 * scale), name
 
 
-@pytest.mark.parametrize("given", ["tensors", "sparse features", "graph"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        "tensors",
+        pytest.param("sparse features", marks=takes_classes),
+        pytest.param("graph", marks=takes_classes),
+    ],
+)
 def test_an_exported_training_pass_holds_torch_s_own_ops_only(given):
     class Training(torch.nn.Module):
         def __init__(self):
@@ -262,7 +273,7 @@ def test_an_exported_training_pass_holds_torch_s_own_ops_only(given):
     x = SparseFeatures.from_torch(X.relu()) if given == "sparse features" else X
     edges = Graph(EDGES, 10) if given == "graph" else EDGES
     module = Training()
-    program = torch.export.export(module, (x, edges, SEED))
+    program = torch.export.export(module, (x, edges, SEED), strict=False)
     assert not [n for n in program.graph.nodes if "tempergat" in str(n.target)]
     out = program.module()(x, edges, SEED)
     assert torch.allclose(out, module(x, edges, SEED), atol=1e-5)

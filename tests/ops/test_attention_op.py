@@ -153,6 +153,8 @@ def test_edges_are_grouped_by_source_only_for_a_gradient(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+# torch 2.15's own check reads gradients of tensors that have none.
+@pytest.mark.filterwarnings("ignore:The .grad attribute")
 def test_ops_keep_torchs_contract(kind: str) -> None:
     graph = GRAPHS["random"]()
     options = Settings(edge=True, edge_width=3, theta="head")
@@ -224,6 +226,8 @@ def test_checkpointed_call_has_the_same_gradients(kind: str) -> None:
         assert torch.equal(got, want)
 
 
+# torch 2.6 warns of the graph's tensors, which it then writes into the program.
+@pytest.mark.filterwarnings("ignore:Attempted to insert a get_attr")
 def test_exported_program_holds_plain_pytorch_only() -> None:
     graph = GRAPHS["random"]()
 
@@ -232,7 +236,7 @@ def test_exported_program_holds_plain_pytorch_only() -> None:
             return ops.gat(graph, z, att, att)[0]
 
     arguments = (torch.randn(23, HEADS, CHANNELS), torch.randn(HEADS, CHANNELS))
-    program = torch.export.export(Layer(), arguments)
+    program = torch.export.export(Layer(), arguments, strict=False)
     assert "tempergat" not in str(program.graph)
     torch.testing.assert_close(program.module()(*arguments), Layer()(*arguments))
 

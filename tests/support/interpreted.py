@@ -20,15 +20,17 @@ _PREPARE = """
 import functools
 import triton.runtime.interpreter as interpreter
 patch = interpreter._patch_lang_tensor
-def patch_index(tensor, scope):
-    patch(tensor, scope)
-    scope.set_attr(tensor, "__index__", lambda self: self.handle.data.item())
+def patch_index(tensor, *scope):
+    patch(tensor, *scope)
+    # Before 3.6 Triton does not take back what it patches.
+    set_attr = scope[0].set_attr if scope else setattr
+    set_attr(tensor, "__index__", lambda self: self.handle.data.item())
 interpreter._patch_lang_tensor = patch_index
 patch_lang = interpreter._patch_lang
 @functools.cache
 def patch_once(function):
     patch_lang(function)
-    return interpreter._LangPatchScope()
+    return getattr(interpreter, "_LangPatchScope", object)()
 interpreter._patch_lang = patch_once
 import tempergat.ops.gpu, tempergat.ops.reference
 """

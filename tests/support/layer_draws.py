@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from tempergat.nn import projection
 from tempergat.ops import gpu
 from tempergat.ops.cpu.edges import CHECKED_WHOLE
+from tests.support.versions import PYG
 
 _PLACES = ("alone",) * 12 + ("HeteroConv",) * 3 + ("to_hetero",) + ("upgrade",) * 2
 _NAMES = {
@@ -261,6 +262,8 @@ def _options(
     }
     if kind == "transformer":
         others = {"beta": (True,), "root_weight": (False,)}
+        # Before PyG 2.7 the argument left the biases of queries, keys and values.
+        others |= {"bias": (True,)} if PYG < (2, 7) else {}
     for name, values in {"concat": (False,), "bias": (False,), **others}.items():
         if rng.random() < 0.35:
             options[name] = rng.choice(values)

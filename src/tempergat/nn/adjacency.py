@@ -1,5 +1,7 @@
 """Converts every form of edges that PyG accepts to a graph."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

@@ -114,7 +114,7 @@ def first_nodes(h: Features, count: int) -> Features:
 
 def refuse_sampled(shape: Sequence[int], edges: Any, nodes_per_hop: Any) -> None:
     """Raises ValueError if many feature sets are given for a sampled batch."""
-    is_batch = isinstance(edges, tuple | list | HasLayerGraphs)
+    is_batch = isinstance(edges, (tuple, list, HasLayerGraphs))
     if is_batch or nodes_per_hop is not None:
         raise ValueError(
             f"x has shape {list(shape)}, but a sampled batch takes one feature set; "

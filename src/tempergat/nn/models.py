@@ -154,7 +154,7 @@ class NodeClassifier(nn.Module):
         if len(h.shape) > 2:
             refuse_sampled(h.shape, edge_index, num_sampled_nodes_per_hop)
         parts = None
-        if isinstance(edge_index, tuple | list | HasLayerGraphs):
+        if isinstance(edge_index, (tuple, list, HasLayerGraphs)):
             parts = layer_inputs(
                 edge_index,
                 len(self.convs),

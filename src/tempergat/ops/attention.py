@@ -77,14 +77,14 @@ def attend(
     expected = [spec.name for spec in kind.inputs[: -len(EDGE_INPUTS)]]
     if len(inputs) > len(expected):
         raise ValueError(f"{attention} takes {', '.join(expected)}, got {len(inputs)}")
-    unknown = settings.keys() - kind.settings.keys()
+    unknown = set(settings) - set(kind.settings)
     if unknown:
         raise ValueError(
             f"{attention} has no setting {', '.join(sorted(unknown))}; it has "
             f"{', '.join(kind.settings) or 'none'}"
         )
     given = (*inputs, *[None] * (len(expected) - len(inputs)), edge_weight, edge_bias)
-    numbers = tuple((kind.settings | settings).values())
+    numbers = tuple({**kind.settings, **settings}.values())
     return attend_with(
         kind, graph, given, numbers, dropout, dropout_seed, return_weights
     )

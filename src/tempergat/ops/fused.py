@@ -98,7 +98,7 @@ def attend_and_gate(
         settings: The attention's numbers by name, such as ``negative_slope``.
     """
     kind = registered(attention)
-    numbers = tuple((kind.settings | settings).values())
+    numbers = tuple({**kind.settings, **settings}.values())
     gradients = torch.is_grad_enabled()
     rest = (dropout, dropout_seed, return_weights, gradients)
     inputs = by_head((*inputs, edge_weight, edge_bias))

@@ -125,7 +125,7 @@ def project_edges(edge_x_ED: Tensor, edge_map_HCD: Tensor) -> Tensor:
 
 def at_source(graph: Graph, x_S: Tensor) -> Tensor:
     """For each edge the row of its source."""
-    return x_S.index_select(0, graph.src)
+    return x_S.index_select(0, graph.src.long())
 
 
 def at_target(graph: Graph, x_T: Tensor) -> Tensor:
@@ -133,7 +133,7 @@ def at_target(graph: Graph, x_T: Tensor) -> Tensor:
     if graph.padded:
         # The row of the edges that a traced graph has dropped.
         x_T = F.pad(x_T, (0, 0) * (x_T.dim() - 1) + (0, 1))
-    return x_T.index_select(0, graph.dst)
+    return x_T.index_select(0, graph.dst.long())
 
 
 def softmax_by_target(graph: Graph, logit_EH: Tensor) -> Tensor:
@@ -147,10 +147,10 @@ def softmax_by_target(graph: Graph, logit_EH: Tensor) -> Tensor:
         index = _target_of_values(graph, logit_EH)
         max_TH = max_TH.scatter_reduce(0, index, logit_EH, "amax")
         max_TH = max_TH.masked_fill(max_TH == -torch.inf, 0.0)
-    weight_EH = (logit_EH - max_TH.index_select(0, graph.dst)).exp()
+    weight_EH = (logit_EH - max_TH.index_select(0, graph.dst.long())).exp()
     total_TH = sum_by_target(graph, weight_EH)
     total_TH = total_TH.masked_fill(total_TH == 0.0, 1.0)
-    return weight_EH / total_TH.index_select(0, graph.dst)
+    return weight_EH / total_TH.index_select(0, graph.dst.long())
 
 
 def sum_by_target(graph: Graph, x_E: Tensor) -> Tensor:
@@ -160,7 +160,7 @@ def sum_by_target(graph: Graph, x_E: Tensor) -> Tensor:
         # The tracing ONNX exporter makes index_add an assignment: of several edges at
         # a target one would remain.
         return total_T.scatter_add(0, _target_of_values(graph, x_E), x_E)
-    return total_T.index_add(0, graph.dst, x_E)
+    return total_T.index_add(0, graph.dst.long(), x_E)
 
 
 def _target_of_values(graph: Graph, x_E: Tensor) -> Tensor:

@@ -38,7 +38,12 @@ in_transform: Callable[[], bool] = torch._C._are_functorch_transforms_active
 # How many modes (tensors without data, counters of operations) watch every operation.
 in_dispatch_mode: Callable[[], int] = torch._C._len_torch_dispatch_stack
 # Whether an argument needs a gradient; a loop in Python would cost time in every call.
-any_requires_grad: Callable[..., bool] = torch._C._any_requires_grad
+# torch 2.6 has the loop alone.
+any_requires_grad: Callable[..., bool] = getattr(
+    torch._C,
+    "_any_requires_grad",
+    lambda *given: any(isinstance(x, Tensor) and x.requires_grad for x in given),
+)
 # A context in which ops run without autograd, and the dispatch keys that come after
 # autograd's: what `torch.library` uses for a registered formula, without reading
 # the schema in every call.
@@ -46,8 +51,14 @@ below_autograd: Callable[[], AbstractContextManager[None]] = (
     torch._C._AutoDispatchBelowAutograd
 )
 KEYS_BELOW_AUTOGRAD: Any = torch._C._after_autograd_keyset
-# Whether a hook is registered for all modules; there is no public function for it.
-has_global_hooks: Callable[[], bool] = nn.modules.module._has_any_global_hook
+_HOOKS = ("backward_pre_", "backward_", "forward_pre_", "forward_")
+# Whether a hook is registered for all modules; there is no public function for it, and
+# in torch 2.6 no private one: it reads the hooks that modules may see.
+has_global_hooks: Callable[[], bool] = getattr(
+    nn.modules.module,
+    "_has_any_global_hook",
+    lambda: any(getattr(nn.modules.module, f"_global_{kind}hooks") for kind in _HOOKS),
+)
 # The number of the current CUDA device, and the address of its current stream. What is
 # public makes an object or checks the state of CUDA in every call. Builds without CUDA
 # do not have them.
@@ -89,10 +100,13 @@ def in_torch_export() -> bool:
     """Whether `torch.export` records the calls.
 
     The public `torch.compiler.is_exporting` also returns True inside every
-    `torch.compile` of torch 2.11, so this reads its flag.
+    `torch.compile` of torch 2.11, so this reads its flag. torch 2.6 has neither: there
+    an export alone sets the flag of compilers.
     """
-    flag = getattr(torch.compiler, "_is_exporting_flag", None)
-    return torch.compiler.is_exporting() if flag is None else bool(flag)
+    for flag in ("_is_exporting_flag", "_is_compiling_flag"):
+        if hasattr(torch.compiler, flag):
+            return bool(getattr(torch.compiler, flag))
+    return torch.compiler.is_exporting()
 
 
 def original_module(module: nn.Module) -> nn.Module:

@@ -126,6 +126,8 @@ def test_compiles_into_one_graph() -> None:
 
 
 @pytest.mark.usefixtures("kernels")
+# torch 2.15's own check reads gradients of tensors that have none.
+@pytest.mark.filterwarnings("ignore:The .grad attribute")
 def test_op_keeps_torchs_contract() -> None:
     features = SparseFeatures.from_torch(_dense())
     weight = torch.randn(1, 5, 13, dtype=torch.float64, requires_grad=True)

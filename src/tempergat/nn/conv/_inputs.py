@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tempergat.nn.adjacency import num_targets
 from tempergat.nn.projection import Features, Sides, as_features
-from tempergat.ops import Graph
+from tempergat.ops import Graph, SparseFeatures
 
 
 def check_count(name: str, value: object) -> None:
@@ -38,7 +38,7 @@ def check_features(
         TypeError: They are not tensors.
         ValueError: Their shape does not fit the maps.
     """
-    x_src, x_dst = x if isinstance(x, tuple | list) else (x, x)
+    x_src, x_dst = x if isinstance(x, (tuple, list)) else (x, x)
     if x_src is None:
         raise ValueError("x must hold the source nodes' features, got None")
     sides = Sides(x_src, x_dst).map(as_features)
@@ -55,7 +55,7 @@ def check_features(
 
 
 def _check_features(side: str, x: Features, projection: Any) -> None:
-    if not isinstance(x, Features):
+    if not isinstance(x, (Tensor, SparseFeatures)):
         raise TypeError(
             f"x must be a tensor, got {type(x).__name__} for the {side} nodes; "
             f"convert it with torch.as_tensor(x)"

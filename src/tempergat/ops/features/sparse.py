@@ -175,8 +175,8 @@ def linear(
         "sparse_linear",
         features.values.to(weight.dtype).unsqueeze(1),
         weight.unsqueeze(0),
-        *features.by_node[:3],
-        *features.by_feature[:3],
+        *tuple(features.by_node)[:3],
+        *tuple(features.by_feature)[:3],
     )
     out = out_NBO.squeeze(1)
     return out if bias is None else out + bias
