@@ -133,6 +133,11 @@ def estimate_h2_index(
         raise UserError(
             f'unlabelled is {unlabelled!r}; give "left out" or "random" (a class drawn)'
         )
+    if target not in data.node_types or "y" not in data[target]:
+        raise UserError(
+            f"the graph has no labels of node type {target!r}; its node types are "
+            f"{', '.join(data.node_types)}, and labels are in data[type].y"
+        )
     labels = data[target].y.numpy()
     if unlabelled == "random" and labels.max() > UNLABELLED:
         drawn = np.random.default_rng(seed).integers(labels.max() + 1, size=len(labels))

@@ -165,6 +165,14 @@ def test_h2_index_can_give_unlabelled_nodes_a_random_class_as_h2gb_does() -> Non
         h2_index(graph, "paper", "drawn")  # type: ignore[arg-type]
 
 
+def test_h2_index_refuses_a_type_without_labels_and_leaves_the_graph_as_it_is() -> None:
+    data = papers_and_authors()
+    for target in ("author", "papers"):
+        with pytest.raises(UserError, match=f"no labels of node type '{target}'"):
+            h2_index(data, target)
+    assert set(data.node_types) == {"paper", "author"}
+
+
 def test_h2_index_is_the_mean_over_metapaths_that_exist() -> None:
     data = papers_and_authors()
     data["paper", "cites", "paper"].edge_index = torch.tensor([[0], [2]])
