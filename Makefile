@@ -1,6 +1,8 @@
 # make demo       compares the methods on the built-in graph: a table and a picture
 # make test       format, lint, types, architecture and tests
 # make test-slow  the slow tests: kills, fuzzing, PyG compatibility
+# make test-oldest  the fast tests of layers with the oldest versions of everything, in
+#                 .venv-oldest; on Linux PyTorch brings gigabytes of CUDA libraries
 # make docs       the pages of docs/ as a site in build/docs; a warning is an error
 # make dist       wheel and source distribution in dist/
 # make bench      speed and memory next to PyG, as ratios measured in one run
@@ -17,7 +19,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 \
 	$(BIN)/python -m pytest -n 2 --dist worksteal -rs
 
-.PHONY: demo test test-slow docs dist bench clean
+.PHONY: demo test test-slow test-oldest docs dist bench clean
 
 demo: .venv/installed
 	$(BIN)/tempergat compare
@@ -31,6 +33,11 @@ test: .venv/installed
 
 test-slow: .venv/installed
 	$(PYTEST) -m slow
+
+# Old versions use what newer versions of others call deprecated.
+test-oldest: BIN := .venv-oldest/bin
+test-oldest: .venv-oldest/installed
+	$(PYTEST) -m "not slow" -W ignore::DeprecationWarning tests/nn tests/ops tests/sampling
 
 docs: .venv/installed
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs build/docs
@@ -57,5 +64,11 @@ bench: .venv/installed
 	@$(PIP) -c constraints.txt 'tempergat[dev,docs]'
 	@touch $@
 
+.venv-oldest/installed: pyproject.toml constraints-oldest.txt
+	@echo "installing into .venv-oldest: gigabytes, and compiling takes a few minutes"
+	$(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-oldest.txt -e '.[dev]'
+	@touch $@
+
 clean:
-	rm -rf .venv build dist tempergat-out
+	rm -rf .venv .venv-oldest build dist tempergat-out

@@ -89,3 +89,11 @@ def test_a_recipe_is_printed_to_copy_with_what_the_paper_leaves_open(
     command.refuses("did you mean cora", "recipe", "corra")
     Path("wrong.yaml").write_text("extends: plain\nattention: {epoch: 3}")
     command.refuses("attention.epoch: no such setting", "recipe", "wrong.yaml")
+
+
+def test_what_an_old_version_of_torch_does_less_well_is_said(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempergat.ops.LIMITS", ("torch.export needs strict=False",))
+    line = f"torch {metadata.version('torch')}: torch.export needs strict=False"
+    assert line in command("doctor").out

@@ -227,7 +227,7 @@ def test_checkpointed_call_has_the_same_gradients(kind: str) -> None:
 
 
 # torch 2.6 warns of the graph's tensors, which it then writes into the program.
-@pytest.mark.filterwarnings("ignore:Attempted to insert a get_attr")
+@pytest.mark.filterwarnings("ignore:(Attempted to insert a get_attr|Node lifted)")
 def test_exported_program_holds_plain_pytorch_only() -> None:
     graph = GRAPHS["random"]()
 

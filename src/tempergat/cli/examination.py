@@ -41,6 +41,8 @@ def print_findings(*, as_json: bool) -> None:
         return
     for name, version in findings["versions"].items():
         echo(f"{name:16} {version or 'not installed'}")
+    for limit in findings["limits"]:
+        echo(f"torch {findings['versions']['torch']}: {limit}")
     for device in findings["devices"]:
         echo(f"\n{device['device']}: {device['name']}")
         echo(f"  attention is computed by {_BACKENDS[device['backend']]}")
@@ -63,7 +65,7 @@ def examine() -> dict[str, Any]:
     import torch
 
     from tempergat import __version__
-    from tempergat.ops import launch_path
+    from tempergat.ops import LIMITS, launch_path
 
     versions = {
         "tempergat": __version__,
@@ -80,6 +82,7 @@ def examine() -> dict[str, Any]:
     return {
         "versions": versions,
         "devices": [_examine(device) for device in (torch.device("cpu"), *cuda)],
+        "limits": list(LIMITS),
         "triton_launch": launch_path(),
         "no_cuda": None if cuda else _why_no_cuda(),
         **folders,

@@ -36,6 +36,7 @@ from tempergat.ops.reference import (
 )
 from tempergat.ops.rows import Relation, Rows
 from tempergat.ops.torch_internals import (
+    LIMITS,
     as_constant,
     execution_mode,
     has_global_hooks,
@@ -53,6 +54,7 @@ from tempergat.ops.torch_internals import (
 
 __all__ = [
     "EPSILON",
+    "LIMITS",
     "CpuSampler",
     "Graph",
     "Input",

@@ -64,6 +64,13 @@ has_global_hooks: Callable[[], bool] = getattr(
 # do not have them.
 current_device: Any = getattr(torch._C, "_cuda_getDevice", None)
 current_stream: Any = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+# What torch 2.6 does less well here, for `tempergat doctor`; it lacks this name.
+LIMITS: tuple[str, ...] = (
+    "torch.compile runs parts of some calls eagerly, where fullgraph=True fails",
+    "torch.export needs strict=False",
+)
+if hasattr(torch.compiler, "is_exporting"):
+    LIMITS = ()
 # torch.jit.is_tracing returns the same, but is slow compared with a small graph.
 _tracing_state: Callable[[], Any] = torch._C._get_tracing_state
 
