@@ -111,7 +111,7 @@ class NodeClassifier(nn.Module):
             elif hasattr(module, "reset_parameters"):
                 module.reset_parameters()
         # A number cannot be read from the meta device.
-        on_meta = torch.get_default_device().type == "meta"
+        on_meta = torch.empty(0).is_meta
         seed = int(torch.randint(2**62, (), device="cpu" if on_meta else None))
         with fork_generator() as generator:
             generator.manual_seed(seed)
@@ -292,7 +292,8 @@ def hidden_features(model: NodeClassifier) -> Iterator[list[Tensor]]:
 @contextmanager
 def fork_generator() -> Iterator[torch.Generator]:
     """The generator of new parameters; afterwards it has its old state again."""
-    device = torch.get_default_device()
+    # torch 2.6 does not name a default device that a context sets.
+    device = torch.empty(0).device
     generator = torch.default_generator
     if device.type == "cuda":
         index = torch.cuda.current_device() if device.index is None else device.index
