@@ -3,6 +3,7 @@
 # make test-slow  the slow tests: kills, fuzzing, PyG compatibility
 # make test-oldest  the fast tests of layers with the oldest versions of everything, in
 #                 .venv-oldest; on Linux PyTorch brings gigabytes of CUDA libraries
+# make check-gpu  compiles the GPU kernels for eight targets, without a GPU
 # make docs       the pages of docs/ as a site in build/docs; a warning is an error
 # make dist       wheel and source distribution in dist/
 # make bench      speed and memory next to PyG, as ratios measured in one run
@@ -19,7 +20,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 \
 	$(BIN)/python -m pytest -n 2 --dist worksteal -rs
 
-.PHONY: demo test test-slow test-oldest docs dist bench clean
+.PHONY: demo test test-slow test-oldest check-gpu docs dist bench clean
 
 demo: .venv/installed
 	$(BIN)/tempergat compare
@@ -38,6 +39,10 @@ test-slow: .venv/installed
 test-oldest: BIN := .venv-oldest/bin
 test-oldest: .venv-oldest/installed
 	$(PYTEST) -m "not slow" -W ignore::DeprecationWarning tests/nn tests/ops tests/sampling
+
+# WRITE=1 writes benchmarks/results/gpu_kernels.csv anew.
+check-gpu: .venv/installed
+	$(BIN)/python -m tools.check_gpu $(if $(WRITE),--write)
 
 docs: .venv/installed
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs build/docs

@@ -32,7 +32,12 @@ def patch_once(function):
     patch_lang(function)
     return getattr(interpreter, "_LangPatchScope", object)()
 interpreter._patch_lang = patch_once
-import tempergat.ops.gpu, tempergat.ops.reference
+import tests.support.gpu_launches, tempergat.ops.reference
+"""
+# A kernel that is not compiled for GPUs, or not in this form, would be found by users.
+_FINISH = """
+from tests.support.gpu_launches import assert_all_are_checked
+assert_all_are_checked()
 """
 
 
@@ -53,8 +58,11 @@ def _interpreter() -> ProcessStarter:
 
 
 def run_interpreted(program: str, *arguments: str) -> None:
-    """Asserts that the program ends without an error; skips without Triton."""
+    """Asserts that the program ends without an error; skips without Triton.
+
+    All that it launches must be compiled by `make check-gpu` too.
+    """
     if importlib.util.find_spec("triton") is None:
         pytest.skip("triton is not installed")
-    ended = _interpreter().run(program, *arguments)
+    ended = _interpreter().run(program + _FINISH, *arguments)
     assert ended.returncode == 0, ended.stderr

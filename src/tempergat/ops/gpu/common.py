@@ -244,8 +244,8 @@ def store_item(item, row, start, end, partial, mask):
 
 @triton.jit
 def widen(x):
-    """Half precision as float32; two of bfloat16 at a time."""
-    if x.dtype == tl.bfloat16:
+    """Half precision as float32; on NVIDIA's cards two of bfloat16 at a time."""
+    if x.dtype == tl.bfloat16 and tl.target_info.is_cuda():
         return tl.inline_asm_elementwise(
             "shl.b32 $0, $2, 16; and.b32 $1, $2, 0xffff0000;",
             "=r,=r,r", [x], dtype=tl.float32, is_pure=True, pack=2,

@@ -28,6 +28,8 @@ def _multiply_kernel(
     BLOCK_N: tl.constexpr, BLOCK_I: tl.constexpr, BLOCK_O: tl.constexpr,
 ):  # fmt: skip
     TILES: tl.constexpr = (OUTS + BLOCK_O - 1) // BLOCK_O
+    # AMD's cards have float32.
+    PRECISION: tl.constexpr = "tf32x3" if tl.target_info.is_cuda() else "ieee"
     head = tl.program_id(1) // TILES
     o = tl.program_id(1) % TILES * BLOCK_O + tl.arange(0, BLOCK_O)
     node = tl.program_id(0).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)
@@ -41,7 +43,7 @@ def _multiply_kernel(
         cell = head * (INS * OUTS) + i[:, None] * IN_STEP + o[None, :] * OUT_STEP
         mask = (i < INS)[:, None] & (o < OUTS)[None, :]
         weight = tl.load(map_ptr + cell, mask=mask, other=0.0)
-        total = tl.dot(widen(x), widen(weight), total, input_precision="tf32x3")
+        total = tl.dot(widen(x), widen(weight), total, input_precision=PRECISION)
     target = out_ptr + (node * num_heads + head)[:, None] * OUTS + o[None, :]
     mask = here & (o < OUTS)[None, :]
     if ADD:

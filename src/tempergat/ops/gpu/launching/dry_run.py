@@ -31,10 +31,15 @@ def compile_kernels(request: CompileRequest, device: int) -> None:
         # Made once, before several threads ask for it.
         driver.active.get_current_device()
     with compile_only(device):
-        if request.op in ("gat", "gatv2", "dot_product"):
-            _attend(request)
-        else:
-            _multiply_or_drop(request)
+        launch_kernels(request)
+
+
+def launch_kernels(request: CompileRequest) -> None:
+    """Makes the calls; needs no device, but `compile_only` around it."""
+    if request.op in ("gat", "gatv2", "dot_product"):
+        _attend(request)
+    else:
+        _multiply_or_drop(request)
 
 
 def _multiply_or_drop(request: CompileRequest) -> None:

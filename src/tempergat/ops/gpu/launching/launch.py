@@ -14,7 +14,7 @@ import functools
 import inspect
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
@@ -90,7 +90,7 @@ def launch(
         first = next(t for t in tensors if t is not None)
     device = first.get_device()
     if device < 0 and is_compile_only():
-        _compile_in_background(kernel, types, numbers, constants, warps)
+        _compile_only.receive(kernel, types, numbers, constants, warps)
         return
     if device >= 0 and device != current_device():
         # Triton starts kernels on the current device.
@@ -128,9 +128,18 @@ def _start_of(compiled: CompiledKernel) -> _Start:
 
 
 @contextmanager
-def compile_only(device: int) -> Iterator[None]:
-    """Compiles for this device what the thread launches with tensors of the CPU."""
+def compile_only(
+    device: int, receive: Callable[..., None] | None = None
+) -> Iterator[None]:
+    """Compiles for this device what the thread launches with tensors of the CPU.
+
+    Args:
+        device: The number of the device.
+        receive: What gets the launches instead, without their grids and tensors but
+            with the types of these: then no device is needed.
+    """
     _compile_only.device = device
+    _compile_only.receive = receive or _compile_in_background
     try:
         yield
     finally:
@@ -155,6 +164,20 @@ def _threads() -> BackgroundThreads:
     return BackgroundThreads(min(_MOST_THREADS, os.cpu_count() or 1))
 
 
+def compile_kernel(
+    kernel: Any,
+    types: Sequence[torch.dtype | None],
+    numbers: tuple[int | float, ...],
+    constants: tuple[Any, ...],
+    warps: int,
+) -> CompiledKernel:
+    """The kernel that `launch` starts, with types in place of the tensors."""
+    compiled: CompiledKernel = kernel.warmup(
+        *types, *numbers, *constants, grid=(1, 1), num_warps=warps
+    )
+    return compiled
+
+
 def _compile_in_background(
     kernel: Any,
     types: list[torch.dtype | None],
@@ -169,9 +192,7 @@ def _compile_in_background(
 
     def build() -> CompiledKernel:
         with torch.cuda.device(device):
-            compiled: CompiledKernel = kernel.warmup(
-                *types, *numbers, *constants, grid=(1, 1), num_warps=warps
-            )
+            compiled = compile_kernel(kernel, types, numbers, constants, warps)
             # Builds the launcher, which stays in Triton's cache. The kernel itself is
             # loaded by the first launch: loading can disturb the capture of a graph.
             driver.active.launcher_cls(compiled.src, compiled.metadata)

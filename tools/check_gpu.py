@@ -1,0 +1,309 @@
+"""Compiles every GPU kernel for cards that are not here: `make check-gpu`.
+
+    python -m tools.check_gpu [--write | --quick] [TARGET ...]
+
+It fails where a kernel does not compile or does not fit a card, and where it needs more
+than `benchmarks/results/gpu_kernels.csv` says. --write writes that table; --quick takes
+one form of each kernel with each combination of types.
+"""
+
+import csv
+import os
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+TABLE = Path(__file__).parents[1] / "benchmarks" / "results" / "gpu_kernels.csv"
+# Instructions may grow by so much without being a fault.
+GROWTH = 1.1
+# Reading and writing global memory, as `operations` has them.
+_LOAD, _STORE = 0x181, 0x186
+
+
+class Target(NamedTuple):
+    """A kind of card, and what a multiprocessor of it has.
+
+    Attributes:
+        backend: The backend of Triton.
+        arch: What it calls the kind.
+        lanes: The lanes of a warp.
+        cache: Bytes of the second-level cache, on which tiles depend.
+        registers: Registers for each lane, over all warps.
+        step: In what steps a warp gets them.
+        warps: The most warps.
+        shared: Bytes of shared memory.
+        own_shared: The most that one program gets.
+    """
+
+    backend: str
+    arch: int | str
+    lanes: int
+    cache: int
+    registers: int
+    step: int
+    warps: int
+    shared: int
+    own_shared: int
+
+    def programs(self, needs: "Needs") -> int:
+        """How many programs a multiprocessor runs at once: the occupancy."""
+        registers = -(-max(needs.registers, 1) // self.step) * self.step
+        fitting = [
+            self.warps // needs.warps,
+            self.registers // registers // needs.warps,
+        ]
+        if needs.shared:
+            fitting.append(self.shared // needs.shared)
+        return min(fitting)
+
+
+_MB, _KB = 2**20, 2**10
+TARGETS = {
+    "sm_75": Target("cuda", 75, 32, 4 * _MB, 2048, 8, 32, 64 * _KB, 64 * _KB),
+    "sm_80": Target("cuda", 80, 32, 40 * _MB, 2048, 8, 64, 164 * _KB, 163 * _KB),
+    "sm_90": Target("cuda", 90, 32, 50 * _MB, 2048, 8, 64, 228 * _KB, 227 * _KB),
+    "sm_100": Target("cuda", 100, 32, 126 * _MB, 2048, 8, 64, 228 * _KB, 227 * _KB),
+    "sm_120": Target("cuda", 120, 32, 96 * _MB, 2048, 8, 48, 100 * _KB, 99 * _KB),
+    "gfx90a": Target("hip", "gfx90a", 64, 8 * _MB, 2048, 8, 32, 64 * _KB, 64 * _KB),
+    "gfx942": Target("hip", "gfx942", 64, 4 * _MB, 2048, 8, 32, 64 * _KB, 64 * _KB),
+    "gfx1100": Target("hip", "gfx1100", 32, 6 * _MB, 3072, 24, 32, 64 * _KB, 64 * _KB),
+}
+
+
+class Needs(NamedTuple):
+    """What a compiled kernel needs: warps of a program, bytes, and counts."""
+
+    warps: int
+    registers: int
+    stack: int
+    shared: int
+    instructions: int
+    loads: int
+    stores: int
+
+
+# Kernel, form and target.
+Key = tuple[str, str, str]
+KEYS = ("kernel", "form", "target")
+
+
+class _Launcher:
+    def __init__(self, *_: Any) -> None:
+        pass
+
+
+class _Driver:
+    """What Triton asks of a driver to compile; each target is a device of its own."""
+
+    launcher_cls = _Launcher
+
+    def __init__(self, number: int, target: Any) -> None:
+        self.get_current_device = lambda: number
+        self.get_current_stream = lambda device: 0
+        self.get_current_target = lambda: target
+
+
+def compile_all(name: str, quick: bool) -> tuple[dict[Key, Any], list[str]]:
+    """All kernels for a target, compiled, and what is wrong with those that do not."""
+    from triton.backends.compiler import GPUTarget
+    from triton.runtime import driver
+
+    from tempergat.ops.gpu.launching.launch import compile_kernel
+    from tests.support.gpu_forms import Form, forms
+
+    target = TARGETS[name]
+    number = list(TARGETS).index(name)
+    kind = GPUTarget(target.backend, target.arch, target.lanes)
+    driver.set_active(_Driver(number, kind))
+
+    def build(form: Form) -> Any:
+        try:
+            return compile_kernel(form.kernel, *form[3:])
+        except Exception as error:
+            lines = [x for x in str(error).splitlines() if x.strip()] or [repr(error)]
+            return f"does not compile: {lines[-1].strip()}"
+
+    wanted = forms(target.cache, quick)
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        built = list(threads.map(build, wanted))
+    keys = [(form.name, form.call, name) for form in wanted]
+    made = {key: x for key, x in zip(keys, built, strict=True) if type(x) is not str}
+    faults = [
+        f"{' '.join(key)}: {x}"
+        for key, x in zip(keys, built, strict=True)
+        if type(x) is str
+    ]
+    return made, faults
+
+
+def needs_of(compiled: Any) -> Needs:
+    """What a compiled kernel needs, read from its machine code."""
+    warps = compiled.metadata.num_warps
+    if "cubin" in compiled.asm:
+        return _needs_on_nvidia(compiled, warps)
+    text = compiled.asm["amdgcn"]
+    code = [x for x in text.splitlines() if re.match(r"\t[a-z]+_\w", x)]
+    registers, stack, shared = (
+        int(re.findall(rf"\.{fact}:\s+(\d+)", text)[-1])
+        for fact in (
+            "vgpr_count",
+            "private_segment_fixed_size",
+            "group_segment_fixed_size",
+        )
+    )
+    return Needs(
+        warps, registers, stack, max(shared, compiled.metadata.shared), len(code),
+        sum(bool(re.match(r"\t(global|buffer|flat)_load", x)) for x in code),
+        sum(bool(re.match(r"\t(global|buffer|flat)_store", x)) for x in code),
+    )  # fmt: skip
+
+
+def _needs_on_nvidia(compiled: Any, warps: int) -> Needs:
+    from triton.backends import nvidia
+
+    tool = Path(nvidia.__file__).with_name("bin") / "cuobjdump"
+    cubin = compiled.asm["cubin"]
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        command = [str(tool), "-res-usage", file.name]
+        run = subprocess.run(command, capture_output=True, text=True, check=True)
+    usage = re.search(r"REG:(\d+) STACK:(\d+)", run.stdout + run.stderr)
+    assert usage is not None
+    codes = operations(cubin)
+    counts = (len(codes), codes.count(_LOAD), codes.count(_STORE))
+    return Needs(warps, *map(int, usage.groups()), compiled.metadata.shared, *counts)
+
+
+def operations(cubin: bytes) -> list[int]:
+    """The operation of each instruction; the disassembler takes 0.2 s for each kernel.
+
+    An instruction has 16 bytes since compute capability 7.0, and its lowest 9 bits say
+    what it does.
+    """
+    (start,) = struct.unpack_from("<Q", cubin, 0x28)
+    size, count, names = struct.unpack_from("<HHH", cubin, 0x3A)
+    sections = [
+        struct.unpack_from("<II16xQQ", cubin, start + k * size) for k in range(count)
+    ]
+    found = []
+    for name, _, offset, length in sections:
+        first = sections[names][2] + name
+        if cubin[first : first + 6] == b".text.":
+            words = struct.unpack_from(f"<{length // 8}Q", cubin, offset)
+            found += [word & 0x1FF for word in words[::2]]
+    return found
+
+
+def read_table() -> tuple[dict[Key, Needs], str]:
+    """The table, and the version of Triton that it was made with."""
+    with TABLE.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    table = {
+        (row["kernel"], row["form"], row["target"]): Needs(
+            *(int(row[name]) for name in Needs._fields)
+        )
+        for row in rows
+    }
+    return table, rows[0]["triton"]
+
+
+def write_table(table: dict[Key, Needs], version: str) -> None:
+    """Writes the table, in order."""
+    with TABLE.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([*KEYS, *Needs._fields, "triton"])
+        for key, needs in sorted(table.items()):
+            writer.writerow([*key, *needs, version])
+
+
+def faults_of(key: Key, needs: Needs, before: Needs | None) -> list[str]:
+    """What is wrong with a kernel.
+
+    Args:
+        key: The kernel.
+        needs: What it needs.
+        before: What it needed by the table; None if nothing is to be compared.
+    """
+    target, found = TARGETS[key[2]], []
+    if needs.shared > target.own_shared:
+        found.append(
+            f"{needs.shared} bytes of shared memory, a program gets {target.own_shared}"
+        )
+    elif before is not None:
+        now, then = target.programs(needs), target.programs(before)
+        if now < then:
+            found.append(f"a multiprocessor runs {now} programs at once, not {then}")
+        if needs.stack > 0 and before.stack == 0:
+            found.append(f"{needs.stack} bytes of stack: registers are spilled")
+        if needs.instructions > GROWTH * before.instructions:
+            found.append(
+                f"{needs.instructions} instructions, not {before.instructions}"
+            )
+    return [f"{' '.join(key)}: {fault}" for fault in found]
+
+
+def check(
+    name: str, table: dict[Key, Needs] | None, quick: bool
+) -> tuple[dict[Key, Needs], list[str]]:
+    """What the kernels need on a target, and what is wrong with them.
+
+    Args:
+        name: The target.
+        table: What they needed before; None if nothing is to be compared.
+        quick: Whether one form with each combination of types is enough.
+    """
+    compiled, faults = compile_all(name, quick)
+    needs = {key: needs_of(x) for key, x in compiled.items()}
+    for key, found in needs.items():
+        faults += faults_of(key, found, None if table is None else table.get(key))
+    if table is not None:
+        known = {key for key in table if key[2] == name}
+        faults += [f"{' '.join(key)}: not in the table" for key in needs.keys() - known]
+        if not quick and not faults:
+            gone = known - needs.keys()
+            faults += [f"{' '.join(key)}: in the table alone" for key in gone]
+    return needs, faults
+
+
+def main(arguments: list[str]) -> int:
+    """Checks the targets, all of them unless some are given; prints a line for each."""
+    if find_spec("triton") is None:
+        print("not checked: triton is not installed")
+        return 0
+    import triton
+
+    version = triton.__version__
+    write, quick = "--write" in arguments, "--quick" in arguments
+    names = [x for x in arguments if not x.startswith("--")]
+    table, made_with = read_table() if TABLE.exists() else ({}, version)
+    # Another version makes other code.
+    before = table if made_with == version and not write else None
+    failed = False
+    for name in names or TARGETS:
+        began = time.monotonic()
+        needs, faults = check(name, before, quick)
+        seconds = time.monotonic() - began
+        compared = "" if before is None else " and compared with the table"
+        print(
+            f"{name}: {len(needs)} kernels compiled by triton {version}{compared} "
+            f"in {seconds:.0f} s; {len(faults)} faults",
+            flush=True,
+        )
+        print(*[f"  {fault}\n" for fault in sorted(faults)], sep="", end="", flush=True)
+        failed = failed or bool(faults)
+        table = {key: x for key, x in table.items() if key[2] != name} | needs
+    if write:
+        write_table(table, version)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
