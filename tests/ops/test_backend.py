@@ -70,8 +70,13 @@ def test_a_modern_gpu_serves_every_op() -> None:
             "triton 3.2.0 is older than 3.3",
         ),
         (gpu, {"TRITON": None}, "triton is not installed"),
+        (
+            torch.version,
+            {"hip": "6.4"},
+            "the Triton kernels compile for ROCm, but have never run there",
+        ),
     ],
-    ids=["an old GPU", "an old Triton", "no Triton"],
+    ids=["an old GPU", "an old Triton", "no Triton", "ROCm"],
 )
 def test_what_kernels_do_not_run_on_is_refused_by_every_op(
     module: Any, changes: dict[str, Any], reason: str, monkeypatch: pytest.MonkeyPatch
@@ -81,6 +86,13 @@ def test_what_kernels_do_not_run_on_is_refused_by_every_op(
     for call in _calls():
         assert find(call) is None, call.op
         assert backend.explain(call).refused["gpu"].startswith(reason), call.op
+
+
+@pytest.mark.usefixtures("cuda")
+def test_kernels_can_be_tried_on_rocm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.version, "hip", "6.4")
+    monkeypatch.setenv("TEMPERGAT_ROCM", "1")
+    assert [find(call) for call in _calls()] == [gpu] * 5
 
 
 @pytest.mark.usefixtures("cuda")

@@ -10,6 +10,7 @@ import functools
 import importlib
 import importlib.metadata
 import importlib.util
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -104,6 +105,14 @@ def _find_device_refusal(device: int) -> str | None:
     if _TRITON_VERSION is not None and _TRITON_VERSION < _OLDEST_TRITON:
         oldest = ".".join(map(str, _OLDEST_TRITON))
         return f"triton {TRITON} is older than {oldest}"
+    if torch.version.hip is not None:
+        # The numbers of capabilities are NVIDIA's.
+        if os.environ.get("TEMPERGAT_ROCM") == "1":
+            return None
+        return (
+            "the Triton kernels compile for ROCm, but have never run there; "
+            "TEMPERGAT_ROCM=1 switches them on"
+        )
     if torch.cuda.get_device_capability(device) < _OLDEST_CAPABILITY:
         name = torch.cuda.get_device_name(device)
         return f"{name} is older than compute capability 8.0"

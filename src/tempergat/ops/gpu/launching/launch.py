@@ -28,7 +28,7 @@ from tempergat.ops.gpu.launching.precompile import BackgroundThreads
 from tempergat.ops.torch_internals import current_device, current_stream
 
 # The parameters of Triton's launcher, which starts a compiled kernel. The second list
-# is that of Triton 3.7, read in its source and never run here.
+# is that of Triton 3.7. A test builds that launcher; it never ran on a GPU.
 _PLACE = ("self", "gridX", "gridY", "gridZ", "stream", "function")
 _METADATA = ("kernel_metadata", "launch_metadata")
 _HOOKS = ("launch_enter_hook", "launch_exit_hook")
@@ -225,6 +225,8 @@ def direct_launch() -> str | None:
         "tested" or "untested", whether a launcher with these parameters was ever run
         here; None for unknown parameters, which only Triton itself can pass.
     """
+    if torch.version.hip is not None:
+        return None
     try:
         from triton.backends.nvidia.driver import CudaLauncher
     except ImportError:
