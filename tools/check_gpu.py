@@ -127,8 +127,9 @@ def compile_all(name: str, quick: bool) -> tuple[dict[Key, Any], list[str]]:
         try:
             return compile_kernel(form.kernel, *form[3:])
         except Exception as error:
-            lines = [x for x in str(error).splitlines() if x.strip()] or [repr(error)]
-            return f"does not compile: {lines[-1].strip()}"
+            cause = error.__cause__ or error
+            lines = [x.strip() for x in f"{cause}".splitlines() if x.strip(" ^")]
+            return f"does not compile: {lines[-1] if lines else repr(cause)}"
 
     wanted = forms(target.cache, quick)
     with ThreadPoolExecutor(os.cpu_count()) as threads:
