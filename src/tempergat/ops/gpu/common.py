@@ -242,10 +242,15 @@ def store_item(item, row, start, end, partial, mask):
     tl.store(item + 3, partial, mask=mask)
 
 
+# Older versions of Triton cannot tell the kind of card; ours have NVIDIA's there.
+KNOWS_TARGET = tl.constexpr(hasattr(tl, "target_info"))
+
+
 @triton.jit
 def widen(x):
     """Half precision as float32; on NVIDIA's cards two of bfloat16 at a time."""
-    if x.dtype == tl.bfloat16 and tl.target_info.is_cuda():
+    NVIDIA: tl.constexpr = tl.target_info.is_cuda() if KNOWS_TARGET else True
+    if x.dtype == tl.bfloat16 and NVIDIA:
         return tl.inline_asm_elementwise(
             "shl.b32 $0, $2, 16; and.b32 $1, $2, 0xffff0000;",
             "=r,=r,r", [x], dtype=tl.float32, is_pure=True, pack=2,
