@@ -167,7 +167,7 @@ def attend(kind: str, graph: Graph, inputs: dict[str, Tensor], **options: Any) -
     """The entry point, called with arguments by name."""
     *own, edge_weight, edge_bias = in_order(kind, inputs)
     edges = {"edge_weight": edge_weight, "edge_bias": edge_bias}
-    return ops.attend(kind, graph, *own, **edges, **options)
+    return ops.attend(kind, graph, *own, **{**edges, **options})
 
 
 def number_of(kind: str, inputs: dict[str, Tensor], settings: Settings) -> float:
