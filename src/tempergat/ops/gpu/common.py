@@ -243,13 +243,14 @@ def store_item(item, row, start, end, partial, mask):
 
 
 # Older versions of Triton cannot tell the kind of card; ours have NVIDIA's there.
-KNOWS_TARGET = tl.constexpr(hasattr(tl, "target_info"))
+target_info = getattr(tl, "target_info", None)
+KNOWS_TARGET = tl.constexpr(target_info is not None)
 
 
 @triton.jit
 def widen(x):
     """Half precision as float32; on NVIDIA's cards two of bfloat16 at a time."""
-    NVIDIA: tl.constexpr = tl.target_info.is_cuda() if KNOWS_TARGET else True
+    NVIDIA: tl.constexpr = target_info.is_cuda() if KNOWS_TARGET else True
     if x.dtype == tl.bfloat16 and NVIDIA:
         return tl.inline_asm_elementwise(
             "shl.b32 $0, $2, 16; and.b32 $1, $2, 0xffff0000;",

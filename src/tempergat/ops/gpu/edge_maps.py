@@ -12,7 +12,13 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from tempergat.ops.gpu.common import KNOWS_TARGET, row_stride, row_tables, widen
+from tempergat.ops.gpu.common import (
+    KNOWS_TARGET,
+    row_stride,
+    row_tables,
+    target_info,
+    widen,
+)
 from tempergat.ops.gpu.features.outer import block_of, sum_of_outer
 from tempergat.ops.gpu.launching.launch import divide_up, launch
 
@@ -29,7 +35,7 @@ def _multiply_kernel(
 ):  # fmt: skip
     TILES: tl.constexpr = (OUTS + BLOCK_O - 1) // BLOCK_O
     # AMD's cards have float32.
-    NVIDIA: tl.constexpr = tl.target_info.is_cuda() if KNOWS_TARGET else True
+    NVIDIA: tl.constexpr = target_info.is_cuda() if KNOWS_TARGET else True
     PRECISION: tl.constexpr = "tf32x3" if NVIDIA else "ieee"
     head = tl.program_id(1) // TILES
     o = tl.program_id(1) % TILES * BLOCK_O + tl.arange(0, BLOCK_O)
