@@ -10,7 +10,7 @@ Offsets into tables are 64 bits wide throughout.
 """
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import triton
 import triton.language as tl
@@ -243,7 +243,7 @@ def store_item(item, row, start, end, partial, mask):
 
 
 # Older versions of Triton cannot tell the kind of card; ours have NVIDIA's there.
-target_info = getattr(tl, "target_info", None)
+target_info: Any = getattr(tl, "target_info", None)
 KNOWS_TARGET = tl.constexpr(target_info is not None)
 
 
