@@ -46,7 +46,8 @@ def make_optimizer(
     is_cuda, is_decoupled = device.type == "cuda", config.optimizer == "adamw"
     options: dict[str, Any] = {"lr": rate, "fused": True, "capturable": is_cuda}
     if tables:
-        options["decoupled_weight_decay"] = is_decoupled
+        # torch 2.6 has no such option of Adam.
+        options |= {"decoupled_weight_decay": True} if is_decoupled else {}
         return TableAdam(groups, [parameters[name] for name in tables], **options)
     # AdamW is a subclass of Adam.
     kind = torch.optim.AdamW if is_decoupled else torch.optim.Adam
