@@ -242,7 +242,8 @@ def store_item(item, row, start, end, partial, mask):
     tl.store(item + 3, partial, mask=mask)
 
 
-# Older versions of Triton cannot tell the kind of card; ours have NVIDIA's there.
+# Some versions of Triton cannot tell a kernel whose card it is compiled for. With them
+# it is taken for NVIDIA's.
 target_info: Any = getattr(tl, "target_info", None)
 KNOWS_TARGET = tl.constexpr(target_info is not None)
 
