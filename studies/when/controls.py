@@ -12,18 +12,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from tempergat.nn import FeatureGate, Temperature
 from tempergat.ops import Graph, weighted_sum
 
 
-class ConstantGate(FeatureGate):
+class ConstantGate:
     r"""A gate :math:`g = \sigma(b)` with one number per channel, for all nodes.
 
     It reads no features. The next linear map could take it over, so it changes how a
     layer is optimised and not what it can express.
     """
 
-    def prepare(self) -> None:
+    def prepare(self: Any) -> None:
         """Puts the gate's numbers in the place of its linear map."""
         width = self.lin_gate.out_channels
         self.lin_gate = _ConstantLogit(width, self.gate_bias_init)
@@ -32,7 +31,7 @@ class ConstantGate(FeatureGate):
         """No linear map."""
         return []
 
-    def gate_logit(self, x_dst: Any) -> Tensor:
+    def gate_logit(self: Any, x_dst: Any) -> Tensor:
         """The logit of every channel, [1, width]."""
         logit: Tensor = self.lin_gate.bias
         return logit.unsqueeze(0)
@@ -51,7 +50,7 @@ class _ConstantLogit(nn.Module):
         nn.init.constant_(self.bias, self.bias_init)
 
 
-class NeighbourGate(FeatureGate):
+class NeighbourGate:
     r"""A gate :math:`g_i = \sigma(W_g m_i + b_g)` fed by the neighbours' mean.
 
     It has the parameters of the gate on the output, but :math:`m_i` is the mean of the
@@ -64,16 +63,18 @@ class NeighbourGate(FeatureGate):
 
     neighbours: Graph
 
+    lin_gate: Any
+
     def gate_logit(self, x_dst: Any) -> Tensor:
         """The mean over the neighbours of their logits."""
         # The gate's map is linear: the mean of the logits is the logit of the mean.
-        total = weighted_sum(self.neighbours, super().gate_logit(x_dst))
+        total = weighted_sum(self.neighbours, super().gate_logit(x_dst))  # type: ignore[misc]
         degree = self.neighbours.by_target.pointer.diff().unsqueeze(-1)
         mean = total / degree.clamp(min=1)
         return torch.where(degree == 0, self.lin_gate.bias, mean)
 
 
-class FixedNorm(Temperature):
+class FixedNorm:
     r"""Attention vectors of fixed norm: only their direction is learned.
 
     The logits of a head are computed from :math:`c \, a / \lVert a \rVert`, where
@@ -88,7 +89,9 @@ class FixedNorm(Temperature):
             x: The layer's attention vectors, [..., heads, channels].
         """
         norm = attention_vector(self).norm(dim=-1, keepdim=True)
-        return super().divide_by_fixed_temperature(x * (fixed_norm(self) / norm))
+        scaled = x * (fixed_norm(self) / norm)
+        divided: Tensor = super().divide_by_fixed_temperature(scaled)  # type: ignore[misc]
+        return divided
 
 
 def attention_vector(layer: Any) -> Tensor:

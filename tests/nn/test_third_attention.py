@@ -10,7 +10,14 @@ import torch
 from torch import nn
 
 from tempergat import Graph, ops
-from tempergat.nn import FeatureGate, Sides, Temperature, gate_penalty
+from tempergat.nn import (
+    FeatureGate,
+    GateLinear,
+    Sides,
+    gate_penalty,
+    make_theta,
+    temperature_of,
+)
 from tempergat.ops.reference import at_source, at_target
 from tests.support import dense_attention as dense
 
@@ -35,7 +42,7 @@ def registered():
     ops.register_attention("scaled_dot", inputs=inputs, reference=scaled_dot)
 
 
-class DotProductConv(Temperature, FeatureGate, nn.Module):
+class DotProductConv(nn.Module):
     def __init__(self, in_channels, channels, heads, temperature, gate):
         super().__init__()
         width = heads * channels
@@ -43,18 +50,26 @@ class DotProductConv(Temperature, FeatureGate, nn.Module):
         self.lin_query = nn.Linear(in_channels, width)
         self.lin_key = nn.Linear(in_channels, width)
         self.lin_value = nn.Linear(in_channels, width)
-        self.add_temperature(temperature, heads, init_temp=0.8)
-        self.add_gate(gate, in_channels, width, bias_init=0.3, heads=heads)
+        self.theta = make_theta(temperature, heads, init_temp=0.8)
+        self.fixed = temperature if isinstance(temperature, float) else 1.0
+        self.gates = FeatureGate(gate, channels)
+        if gate is not None:
+            outputs = heads if gate == "head" else width
+            self.lin_gate = GateLinear(in_channels, outputs, bias_init=0.3)
 
     def forward(self, x, edge_index):
         graph = Graph(edge_index, len(x), self_loops=True)
         query, key, value = self.lin_query(x), self.lin_key(x), self.lin_value(x)
-        if self.gate == "first":
-            value = self.gate_features(Sides(value, None), Sides(x, None)).src
+        logit = None if self.gates.kind is None else self.lin_gate(x)
+        if self.gates.kind == "first":
+            gated = self.gates.features(Sides(value, None), Sides(logit, None))
+            value, logit = gated.src, None
+        elif logit is not None:
+            logit = self.gates.widen(logit)
         value, key, query = (z.view(self.shape) for z in (value, key, query))
-        query = self.divide_by_temperature(query) * query.size(-1) ** -0.5
-        logit = self.gate_logit(x) if self.gate in ("post", "head") else None
-        return self.attend("scaled_dot", graph, (value, key, query), logit)[0]
+        query = ops.divide_by_temperature(query, self.theta) / self.fixed
+        query = query * query.size(-1) ** -0.5
+        return self.gates.attend("scaled_dot", graph, (value, key, query), logit)[0]
 
 
 def by_matrices(p, x, counts, heads, temperature, gate):
@@ -105,7 +120,7 @@ def test_temperature_and_gate_are_trained(temperature, gate):
     x, target = torch.randn(9, 5), torch.randn(9, 12)
     optimizer = torch.optim.Adam(conv.parameters(), lr=0.05)
     before = {name: p.detach().clone() for name, p in conv.named_parameters()}
-    assert torch.allclose(conv.temperature, torch.tensor(0.8))
+    assert torch.allclose(temperature_of(conv.theta), torch.tensor(0.8))
     losses = []
     for _ in range(30):
         optimizer.zero_grad()

@@ -162,18 +162,24 @@ def test_ops_keep_torchs_contract(kind: str) -> None:
     for x in inputs.values():
         x.requires_grad_()
     leaves = in_order(kind, inputs)
+    shape = (graph.num_dst, HEADS, CHANNELS)
+    after = [torch.randn(n, dtype=torch.float64) for n in (shape, shape, shape[1:])]
+    for x in after:
+        x.requires_grad_()
+    seed = torch.tensor([3, 4])
     edges = (*graph.by_target, *graph.by_source)
     op = getattr(torch.ops.tempergat, f"{kind}_forward")
-    arguments = (*leaves, torch.tensor([3, 4]), *edges, 1, 0.2, 0.5, True)
+    arguments = (*leaves, *after, seed, *edges, 1, 0.2, 0.5, True, True)
     torch.library.opcheck(op.default, arguments)
-    out, lse, weights, *state = op(*arguments)
+    out, attended, lse, weights, total, *state = op(*arguments)
     backward = getattr(torch.ops.tempergat, f"{kind}_backward")
+    logit, _, bias = after
     saved = [
         None if x is None else x.detach()
-        for x in (*leaves, torch.tensor([3, 4]), out, lse, *state)
+        for x in (*leaves, logit, bias, seed, attended, lse, *state)
     ]
-    given = (torch.randn_like(out), torch.randn_like(weights))
-    numbers = (1, 0.2, 0.5, 2 ** len(leaves) - 1)
+    given = [torch.randn_like(x) for x in (out, weights, total)]
+    numbers = (1, 0.2, 0.5, 2 ** (len(leaves) + 1) - 1)
     torch.library.opcheck(backward.default, (*given, *saved, *edges, *numbers))
 
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from .conv.plain import TransformerConv as TransformerConv
     from .conv.transformer import TemperTransformerConv as TemperTransformerConv
     from .gate import FeatureGate as FeatureGate
+    from .gate import GateLinear as GateLinear
+    from .gate import gate_penalty as gate_penalty
     from .inspection.calls import GraphCall as GraphCall
     from .inspection.coefficients import LayerAttention as LayerAttention
     from .inspection.coefficients import LayerValues as LayerValues
@@ -30,10 +32,9 @@ if TYPE_CHECKING:
     from .models import BackboneName as BackboneName
     from .models import NodeClassifier as NodeClassifier
     from .models import hidden_features as hidden_features
-    from .penalty import gate_penalty as gate_penalty
     from .projection import Features as Features
     from .projection import Sides as Sides
-    from .temperature import Temperature as Temperature
+    from .temperature import make_theta as make_theta
     from .temperature import temperature_of as temperature_of
     from .typed import NodeType as NodeType
     from .typed import TypedFeatures as TypedFeatures

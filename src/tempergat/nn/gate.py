@@ -2,291 +2,28 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Literal
 
+import torch
 from torch import Tensor, nn
 from torch_geometric.nn.dense.linear import Linear
 
-from tempergat.nn.penalty import GateMeans
-from tempergat.nn.projection import Features, NodeInputs, Sides, project
+from tempergat.nn.projection import Sides
 from tempergat.ops import (
+    Epilogue,
     Graph,
     attend_and_gate,
     close_rows,
     execution_mode,
+    in_backward,
+    is_alive,
+    is_exporting,
     sigmoid_gate,
+    transform_level,
 )
 
 GateKind = Literal["post", "first", "head"] | None
-
-# Where the gate is, in the metadata of a state_dict.
-_METADATA_KEY = "gate"
-_MAPS = ("lin_gate", "lin_gate_src", "lin_gate_dst")
-_USE_ALL_THE_SAME = ", or load dict(state_dict) to use them all the same"
-
-
-class FeatureGate:
-    r"""A gate :math:`g = \sigma(W_g h + b_g)` that any attention layer can have.
-
-    It multiplies the aggregated output (``"post"``) or the projected features before
-    attention sees them (``"first"``), element by element, or the output of each head by
-    one number (``"head"``). It is a base class of the layer, whose submodule
-    ``lin_gate`` is the linear map (``lin_gate_src`` and ``lin_gate_dst`` for a gate
-    before attention on a bipartite graph)::
-
-        class MyLayer(FeatureGate, nn.Module):
-            def __init__(self, in_channels, width):
-                super().__init__()
-                self.add_gate("post", in_channels, width)
-
-            def forward(self, x, graph, value, key, query):
-                logit = self.gate_logit(x)
-                out, _ = self.attend("dot", graph, (value, key, query), logit)
-
-    Attributes:
-        gate_means: The mean gate of the last pass, which `gate_penalty` reads.
-        gate_bias_init: The initial value of the gate's bias.
-    """
-
-    gate_means: GateMeans
-    gate_bias_init: float
-    training: bool
-    _gate: GateKind
-    # Features that one gate on the output multiplies.
-    _gate_repeats: int = 1
-
-    def add_gate(
-        self,
-        kind: GateKind | bool,
-        in_channels: int | tuple[int, int],
-        width: int,
-        bias_init: float = 2.0,
-        share_sides: bool = False,
-        heads: int = 1,
-    ) -> None:
-        """Registers the gate's linear maps and draws their parameters.
-
-        Args:
-            kind: ``"post"`` or True, ``"first"``, ``"head"``, None or False for none.
-            in_channels: Input features per node, or a pair for sources and targets.
-            width: Features that are gated, heads * channels.
-            bias_init: Initial value of the gate's bias.
-            share_sides: Gate sources and targets of a bipartite graph by one map.
-            heads: How many gates of ``"head"`` share the width.
-
-        Raises:
-            ValueError: The word names no gate.
-        """
-        kind = gate_kind(kind)
-        self.gate_means = GateMeans()
-        self._gate, self.gate_bias_init = kind, bias_init
-        if kind is None:
-            return
-        if kind == "head":
-            self._gate_repeats, width = width // heads, heads
-        if isinstance(in_channels, int):
-            self.lin_gate = GateLinear(in_channels, width, bias_init)
-        elif kind != "first":
-            self.lin_gate = GateLinear(in_channels[1], width, bias_init)
-        else:
-            self.lin_gate_src = GateLinear(in_channels[0], width, bias_init)
-            self.lin_gate_dst = (
-                self.lin_gate_src
-                if share_sides
-                else GateLinear(in_channels[1], width, bias_init)
-            )
-
-    @property
-    def gate(self) -> GateKind:
-        """Which gate the layer has: ``"post"``, ``"first"``, ``"head"`` or None."""
-        return self._gate
-
-    def reset_gate(self) -> None:
-        """Draws the gate's parameters again."""
-        for lin in [getattr(self, name, None) for name in _MAPS]:
-            if lin is not None:
-                lin.reset_parameters()
-
-    def gate_maps(self) -> list[Linear]:
-        """The linear maps of the layer's input that the gate has."""
-        if self._gate is None:
-            return []
-        maps = [getattr(self, name, None) for name in _MAPS]
-        return [lin for lin in maps if lin is not None]
-
-    def gate_logit(self, x_dst: Features | NodeInputs | None) -> Tensor:
-        """The logit of the gate on the output, [num_dst, width].
-
-        Targets without features share one row. It is what zeros give, as in PyG's
-        logits and residual.
-        """
-        logit: Tensor
-        if x_dst is None:
-            logit = self.lin_gate.bias.unsqueeze(0)
-        elif isinstance(x_dst, NodeInputs):
-            logit = x_dst.project_targets(self.lin_gate)
-        else:
-            logit = project(self.lin_gate, x_dst)
-        if self._gate_repeats == 1:
-            return logit
-        # The tracing ONNX exporter gets repeat_interleave wrong.
-        wide = logit.unsqueeze(-1).expand(*logit.shape, self._gate_repeats)
-        return wide.contiguous().flatten(-2)
-
-    def gate_logits(self, x: Sides[Any]) -> Sides[Tensor]:
-        """The logits of the gate on the projected features, [num_nodes, width].
-
-        Args:
-            x: The layer's inputs by side: features or `NodeInputs`.
-        """
-        lin = getattr(self, "lin_gate", None)
-        maps = Sides(lin, lin)
-        if lin is None:
-            maps = Sides(self.lin_gate_src, self.lin_gate_dst)
-        return maps.map(_project_all, x)
-
-    def attend(
-        self,
-        attention: str,
-        graph: Graph,
-        inputs: tuple[Tensor | None, ...],
-        gate_logit: Tensor | None = None,
-        bias: Tensor | None = None,
-        *,
-        mode: str | None = None,
-        edge_weight: Tensor | None = None,
-        edge_bias: Tensor | None = None,
-        dropout: float = 0.0,
-        dropout_seed: Tensor | None = None,
-        return_weights: bool = False,
-        **settings: float,
-    ) -> tuple[Tensor, Tensor | None]:
-        """Runs an attention, gates its output and records the mean gate.
-
-        Args:
-            attention: The name of a registered attention.
-            graph: The graph.
-            inputs: The attention's inputs, as for `ops.attend`.
-            gate_logit: From `gate_logit`, one row for all nodes or one for each; None
-                for no gate on the output.
-            bias: What is added after the gate, to every row, [width], or to each its
-                own, [num_dst, width].
-            mode: The `execution_mode`, where it is known.
-            edge_weight: A factor of each attention weight, [E] or [E, heads].
-            edge_bias: What is added to each logit, [E] or [E, heads].
-            dropout: Rate of dropout on the attention weights.
-            dropout_seed: One int64 seed per head, needed when ``dropout`` > 0.
-            return_weights: Also return the attention weights.
-            settings: The attention's numbers by name, such as ``negative_slope``.
-
-        Returns:
-            The output, [num_dst, width], and the weights.
-        """
-        count: int | Tensor = 0
-        if gate_logit is not None:
-            gate_logit, count = _logit_of_targets(gate_logit, graph)
-        mode = execution_mode() if mode is None else mode
-        out, weights, total = attend_and_gate(
-            attention,
-            graph,
-            inputs,
-            gate_logit,
-            bias,
-            eager=mode == "eager",
-            edge_weight=edge_weight,
-            edge_bias=edge_bias,
-            dropout=dropout,
-            dropout_seed=dropout_seed,
-            return_weights=return_weights,
-            **settings,
-        )
-        if gate_logit is not None:
-            self.gate_means.record([total], count, self.training, mode)
-        return out, weights
-
-    def gate_output(
-        self, out: Tensor, gate_logit: Tensor, graph: Graph, mode: str | None = None
-    ) -> Tensor:
-        """Gates features that were aggregated elsewhere and records the mean gate.
-
-        Args:
-            out: The aggregated features, [num_dst, width].
-            gate_logit: From `gate_logit`.
-            graph: The graph.
-            mode: The `execution_mode`, where it is known.
-        """
-        gate_logit, count = _logit_of_targets(gate_logit, graph)
-        out, total = sigmoid_gate(gate_logit, out)
-        self.gate_means.record([total], count, self.training, mode)
-        return out
-
-    def gate_features(
-        self,
-        z: Sides[Any],
-        x: Sides[Any],
-        in_use: Tensor | None = None,
-        mode: str | None = None,
-    ) -> Sides[Any]:
-        """Gates the projected features and records the mean gate.
-
-        Args:
-            z: The projected features, [num_nodes, width], or a tuple of several, such
-                as keys and values, that are all multiplied by the same gate.
-            x: The layer's inputs, which the gate is computed from.
-            in_use: How many rows there are, 0-d, if the last ones are padding; their
-                gate is 0 and does not count.
-            mode: The `execution_mode`, where it is known.
-        """
-        logit = self.gate_logits(x)
-        sums: list[Tensor | None] = []
-        counts: list[int | Tensor] = []
-
-        def gate_side(logit_side: Tensor, z_side: Any) -> Any:
-            parts = z_side if isinstance(z_side, tuple) else (z_side,)
-            # The targets may be the first of the nodes that the gate was computed for.
-            if logit_side.size(0) > parts[0].size(0):
-                logit_side = logit_side[: parts[0].size(0)]
-            count = _close_padding(logit_side, in_use)
-            out, totals = zip(
-                *(sigmoid_gate(logit_side, z) for z in parts), strict=True
-            )
-            # A gate that both sides share counts once in the mean.
-            if not (sums and logit.is_shared):
-                sums.append(totals[0])
-                counts.append(count)
-            return out if isinstance(z_side, tuple) else out[0]
-
-        gated = logit.map(gate_side, z)
-        self.gate_means.record(sums, sum(counts), self.training, mode)
-        return gated
-
-    def _save_to_state_dict(
-        self, destination: Any, prefix: str, keep_vars: bool
-    ) -> None:
-        super()._save_to_state_dict(  # type: ignore[misc]
-            destination, prefix, keep_vars
-        )
-        # A plain dictionary has no metadata.
-        metadata = getattr(destination, "_metadata", None)
-        if metadata is not None and prefix[:-1] in metadata:
-            metadata[prefix[:-1]][_METADATA_KEY] = self._gate
-
-    def _load_from_state_dict(
-        self, state_dict: Any, prefix: str, local_metadata: Any, *others: Any
-    ) -> None:
-        # Weights of "post" and "first" have the same names and shapes.
-        # Weights that were saved by PyG do not say where a gate was.
-        saved = local_metadata.get(_METADATA_KEY)
-        if None not in (saved, self._gate) and saved != self._gate:
-            # torch's last argument is the list of error messages.
-            others[-1].append(
-                f"the weights of {prefix[:-1] or 'the layer'} are of gate={saved!r}, "
-                f"but it has gate={self._gate!r}; make it with gate={saved!r}"
-                + ("" if "head" in (saved, self._gate) else _USE_ALL_THE_SAME)
-            )
-        super()._load_from_state_dict(  # type: ignore[misc]
-            state_dict, prefix, local_metadata, *others
-        )
 
 
 def gate_kind(given: GateKind | bool) -> GateKind:
@@ -304,8 +41,236 @@ def gate_kind(given: GateKind | bool) -> GateKind:
     return given
 
 
-def _project_all(lin: Linear, x: Features | NodeInputs) -> Tensor:
-    return x.project(lin) if isinstance(x, NodeInputs) else project(lin, x)
+def gate_penalty(model: nn.Module) -> Tensor:
+    r"""The sum over layers of the mean gate value, :math:`\sum_l mean(g^{(l)})`.
+
+    Call it once per step, after the forward pass and before ``backward``. The result
+    is differentiable, and 0 for a model without gates. A layer counts with its last
+    pass since the last call; passes under ``torch.no_grad`` never count. To average
+    over several passes of a layer in one step, call this after each of them.
+
+    Args:
+        model: Any module that contains layers with a `FeatureGate`.
+    """
+    means: list[Tensor] = []
+    for module in model.modules():
+        gates = getattr(module, "gates", None)
+        mean = gates.take_mean() if isinstance(gates, FeatureGate) else None
+        if mean is not None:
+            means.append(mean.to(means[0].device) if means else mean)
+    if means:
+        return torch.stack(means).sum()
+    parameter = next(model.parameters(), None)
+    return torch.zeros((), device=None if parameter is None else parameter.device)
+
+
+class FeatureGate:
+    r"""What a layer does with its gate :math:`g = \sigma(W_g h + b_g)`.
+
+    The gate multiplies the aggregated output (``"post"``) or the projected features
+    before attention sees them (``"first"``), element by element, or the output of each
+    head by one number (``"head"``). The layer has it as its attribute ``gates``, where
+    `gate_penalty` finds it, and the linear map as a module of its own::
+
+        class MyLayer(nn.Module):
+            def __init__(self, in_channels, width):
+                super().__init__()
+                self.lin_gate = GateLinear(in_channels, width)
+                self.gates = FeatureGate("post")
+
+            def forward(self, x, graph, value, key, query):
+                inputs = (value, key, query)
+                return self.gates.attend("dot", graph, inputs, self.lin_gate(x))[0]
+
+    Args:
+        kind: ``"post"``, ``"first"``, ``"head"`` or None.
+        channels: For ``"head"``: how many features one gate multiplies.
+
+    Attributes:
+        kind: As given.
+    """
+
+    def __init__(self, kind: GateKind, channels: int = 1) -> None:
+        self.kind = kind
+        self.repeats = channels if kind == "head" else 1
+        # A pass that is running: copies and pickles of a layer start without one.
+        self._last: _Pass | None = None
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> FeatureGate:
+        return FeatureGate(self.kind, self.repeats)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FeatureGate, (self.kind, self.repeats)
+
+    def widen(self, logit: Tensor) -> Tensor:
+        """The logit of every feature, from that of each head for ``"head"``."""
+        if self.repeats == 1:
+            return logit
+        # The tracing ONNX exporter gets repeat_interleave wrong.
+        wide = logit.unsqueeze(-1).expand(*logit.shape, self.repeats)
+        return wide.contiguous().flatten(-2)
+
+    def attend(
+        self,
+        attention: str,
+        graph: Graph,
+        inputs: tuple[Tensor | None, ...],
+        gate_logit: Tensor | None = None,
+        skip: Tensor | None = None,
+        bias: Tensor | None = None,
+        *,
+        mode: str | None = None,
+        **options: Any,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Runs an attention, gates its output and keeps the mean gate.
+
+        Args:
+            attention: The name of a registered attention.
+            graph: The graph.
+            inputs: The attention's inputs, as for `ops.attend`.
+            gate_logit: The gate before its sigmoid, [num_dst, width], or one row for
+                all nodes; None for no gate on the output.
+            skip: What is added after the gate to each row, [num_dst, width].
+            bias: What is added to all rows alike, [width].
+            mode: The `execution_mode`, where it is known.
+            **options: Further arguments of `ops.attend`.
+
+        Returns:
+            The output, [num_dst, width], and the weights, where they are wanted.
+        """
+        count: int | Tensor = 0
+        if gate_logit is not None:
+            gate_logit, count = _logit_of_targets(gate_logit, graph)
+        mode = execution_mode() if mode is None else mode
+        epilogue = Epilogue(gate_logit, skip, bias, torch.is_grad_enabled())
+        out, weights, total = attend_and_gate(
+            attention, graph, inputs, epilogue, mode=mode, **options
+        )
+        if gate_logit is not None:
+            self._keep([total], count, mode)
+        return out, weights
+
+    def output(
+        self, out: Tensor, gate_logit: Tensor, graph: Graph, mode: str | None = None
+    ) -> Tensor:
+        """Gates features that were aggregated elsewhere and keeps the mean gate.
+
+        Args:
+            out: The aggregated features, [num_dst, width].
+            gate_logit: As for `attend`.
+            graph: The graph.
+            mode: The `execution_mode`, where it is known.
+        """
+        gate_logit, count = _logit_of_targets(gate_logit, graph)
+        out, total = sigmoid_gate(gate_logit, out)
+        self._keep([total], count, mode)
+        return out
+
+    def features(
+        self,
+        z: Sides[Any],
+        gate_logit: Sides[Tensor],
+        in_use: Tensor | None = None,
+        mode: str | None = None,
+    ) -> Sides[Any]:
+        """Gates the projected features and keeps the mean gate.
+
+        Args:
+            z: The projected features, [num_nodes, width], or a tuple of several, such
+                as keys and values, that are all multiplied by the same gate.
+            gate_logit: The gate before its sigmoid.
+            in_use: How many rows there are, 0-d, if the last ones are padding; their
+                gate is 0 and does not count.
+            mode: The `execution_mode`, where it is known.
+        """
+        sums: list[Tensor | None] = []
+        counts: list[int | Tensor] = []
+
+        def gate_side(logit: Tensor, z_side: Any) -> Any:
+            parts = z_side if isinstance(z_side, tuple) else (z_side,)
+            # The targets may be the first of the nodes that the gate was computed for.
+            if logit.size(0) > parts[0].size(0):
+                logit = logit[: parts[0].size(0)]
+            count = _close_padding(logit, in_use)
+            out, totals = zip(*(sigmoid_gate(logit, z) for z in parts), strict=True)
+            # A gate that both sides share counts once in the mean.
+            if not (sums and gate_logit.is_shared):
+                sums.append(totals[0])
+                counts.append(count)
+            return out if isinstance(z_side, tuple) else out[0]
+
+        gated = gate_logit.map(gate_side, z)
+        self._keep(sums, sum(counts), mode)
+        return gated
+
+    def _keep(
+        self, sums: list[Tensor | None], count: int | Tensor, mode: str | None
+    ) -> None:
+        """Keeps the gate of a pass: tensors that add up to its sum, and their count."""
+        mode = execution_mode() if mode is None else mode
+        traced = mode == "traced"
+        if not torch.is_grad_enabled() or (traced and is_exporting()):
+            if not traced and self._last is None:
+                self._last = _WITHOUT_GRADIENTS
+            return
+        given = [total for total in sums if total is not None]
+        if traced and torch.compiler.is_compiling():
+            self._last = _Pass([_mean(given, count)], 1)
+        # Checkpointing runs a layer a second time during backward. Skip that pass.
+        elif not in_backward():
+            level = None if mode == "eager" else transform_level()
+            self._last = _Pass(given, count, level)
+
+    def take_mean(self) -> Tensor | None:
+        """The mean gate of the last pass, which is then forgotten."""
+        last, self._last = self._last, None
+        if last is None:
+            return None
+        if last is _WITHOUT_GRADIENTS:
+            if torch.is_grad_enabled():
+                warnings.warn(
+                    "a gate is missing from gate_penalty: its layer ran without "
+                    "gradients, under torch.no_grad or reentrant checkpointing; for "
+                    "the latter use checkpoint(..., use_reentrant=False)",
+                    stacklevel=3,
+                )
+            return None
+        # A transform that has ended, or one around this one, has other tensors.
+        if not torch.compiler.is_compiling() and (
+            last.level != transform_level() or not all(map(is_alive, last.sums))
+        ):
+            return None
+        return _mean(last.sums, last.count)
+
+
+class _Pass:
+    """The gate of one forward pass: its sums and how many values they are of.
+
+    An object and not a bare tensor, because compiled code must pass it on without
+    looking inside: a tensor left by an earlier step would become an input of the
+    compiled graph, and backward would run into that step's graph.
+    """
+
+    __slots__ = ("count", "level", "sums")
+
+    def __init__(
+        self, sums: list[Tensor], count: int | Tensor, level: int | None = None
+    ) -> None:
+        self.sums = sums
+        self.count = count
+        # The torch.func transform it belongs to.
+        self.level = level
+
+
+_WITHOUT_GRADIENTS = _Pass([], 0)
+
+
+def _mean(sums: list[Tensor], count: int | Tensor) -> Tensor:
+    # Kernels give partial sums.
+    totals = [x if x.dim() == 0 else x.sum() for x in sums]
+    # An empty graph has no gate values.
+    least = max(count, 1) if isinstance(count, int) else count.clamp(min=1)
+    return torch.stack(totals).sum() / least
 
 
 def _logit_of_targets(logit: Tensor, graph: Graph) -> tuple[Tensor, int | Tensor]:
@@ -325,9 +290,17 @@ def _close_padding(logit: Tensor, in_use: Tensor | None) -> int | Tensor:
 
 
 class GateLinear(Linear):  # type: ignore[misc]
-    """The linear map inside a gate's sigmoid, with a chosen initial bias."""
+    """The linear map inside a gate's sigmoid, with a chosen initial bias.
 
-    def __init__(self, in_channels: int, out_channels: int, bias_init: float) -> None:
+    Args:
+        in_channels: Features per node; -1 to take it from the first input.
+        out_channels: Features that are gated.
+        bias_init: Initial value of the bias. 2 opens the gate.
+    """
+
+    def __init__(
+        self, in_channels: int, out_channels: int, bias_init: float = 2.0
+    ) -> None:
         self.bias_init = bias_init
         super().__init__(in_channels, out_channels, weight_initializer="glorot")
 

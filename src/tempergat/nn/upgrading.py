@@ -18,7 +18,7 @@ from tempergat.nn.conv.gat import TemperGATConv
 from tempergat.nn.conv.gatv2 import TemperGATv2Conv
 from tempergat.nn.conv.transformer import TemperTransformerConv
 from tempergat.nn.gate import GateKind, gate_kind
-from tempergat.nn.temperature import TemperatureKind
+from tempergat.nn.temperature import TemperatureKind, set_theta
 from tempergat.ops import is_compiled
 
 
@@ -229,7 +229,8 @@ def _adopt(old: Any, new: AttentionLayer) -> None:
     reference = next(old.parameters())
     new.to(device=reference.device, dtype=reference.dtype)
     # As exact as this type allows.
-    new.reset_temperature()
+    if new.theta is not None:
+        set_theta(new.theta, new.init_temp)
     # A pruned weight is not a parameter; a hook computes it before each call.
     own = {name for name, parameter in new._parameters.items() if parameter is not None}
     pruned = own - set(old._parameters) - {"theta"}

@@ -5,13 +5,14 @@ What other packages may use. `ops/README.md` has the mathematics.
 
 from tempergat.ops.attention import (
     attend,
+    attend_and_gate,
     dot_product,
     explain,
     gat,
     gatv2,
 )
 from tempergat.ops.cache import tensor_cache, version_of
-from tempergat.ops.calls import Input, repeat_edges
+from tempergat.ops.calls import Epilogue, Input, repeat_edges
 from tempergat.ops.cpu.edges import group_by_target
 from tempergat.ops.cpu.sampler import CpuSampler, make_layer_graph
 from tempergat.ops.cpu.sampler import can_sample as can_sample_on_cpu
@@ -21,7 +22,6 @@ from tempergat.ops.features.elementwise import dropout as seeded_dropout
 from tempergat.ops.features.sparse import SparseFeatures
 from tempergat.ops.features.sparse import linear as sparse_linear
 from tempergat.ops.features.sums import weighted_sum
-from tempergat.ops.fused import attend_and_gate
 from tempergat.ops.gpu import compile_ahead, fold_in, gather_rows, launch_path
 from tempergat.ops.gpu import sampling_kernels as gpu_sampling
 from tempergat.ops.graph import Graph
@@ -56,6 +56,7 @@ __all__ = [
     "EPSILON",
     "LIMITS",
     "CpuSampler",
+    "Epilogue",
     "Graph",
     "Input",
     "Relation",

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from tempergat.ops import attention_op, backend, cpu
 from tempergat.ops.backend import Backend, Choice
-from tempergat.ops.calls import EDGE_INPUTS, Attention, Call
+from tempergat.ops.calls import EDGE_INPUTS, Attended, Attention, Call, Epilogue
 from tempergat.ops.checks import (
     check_devices,
     check_dropout,
@@ -17,8 +17,10 @@ from tempergat.ops.checks import (
     check_types,
     fit_edges,
 )
+from tempergat.ops.features.elementwise import sigmoid_gate
 from tempergat.ops.graph import Graph
 from tempergat.ops.kinds import DOT_PRODUCT, GAT, GATV2, registered
+from tempergat.ops.torch_internals import execution_mode
 
 
 def explain(
@@ -87,7 +89,7 @@ def attend(
     numbers = tuple({**kind.settings, **settings}.values())
     return attend_with(
         kind, graph, given, numbers, dropout, dropout_seed, return_weights
-    )
+    )[:2]
 
 
 def gat(
@@ -129,7 +131,7 @@ def gat(
     """
     inputs = (z, att_src, att_dst, z_dst, edge_score, theta, edge_weight, edge_bias)
     options = ((negative_slope,), dropout, dropout_seed, return_weights)
-    return attend_with(GAT, graph, inputs, *options)
+    return attend_with(GAT, graph, inputs, *options)[:2]
 
 
 def gatv2(
@@ -180,7 +182,7 @@ def gatv2(
     edges = (edge_weight, edge_bias)
     inputs = (z_src, z_dst, att, edge, edge_x, edge_map, theta, *edges)
     options = ((negative_slope,), dropout, dropout_seed, return_weights)
-    return attend_with(GATV2, graph, inputs, *options)
+    return attend_with(GATV2, graph, inputs, *options)[:2]
 
 
 def dot_product(
@@ -226,7 +228,52 @@ def dot_product(
         scale = v.shape[-1] ** -0.5
     inputs = (v, k, q, edge, edge_map, temperature, edge_weight, edge_bias)
     options = ((scale,), dropout, dropout_seed, return_weights)
-    return attend_with(DOT_PRODUCT, graph, inputs, *options)
+    return attend_with(DOT_PRODUCT, graph, inputs, *options)[:2]
+
+
+def attend_and_gate(
+    attention: str,
+    graph: Graph,
+    inputs: tuple[Tensor | None, ...],
+    epilogue: Epilogue,
+    *,
+    mode: str,
+    edge_weight: Tensor | None = None,
+    edge_bias: Tensor | None = None,
+    dropout: float = 0.0,
+    dropout_seed: Tensor | None = None,
+    return_weights: bool = False,
+    **settings: float,
+) -> Attended:
+    """``attention(graph, *inputs) * sigmoid(gate_logit) + skip + bias``.
+
+    Args:
+        attention: The name of a registered attention.
+        graph: The graph.
+        inputs: The attention's own inputs, in order; None for those that are absent.
+        epilogue: The gate's logit and the skip, [T, H * C] each, and the bias, [H * C].
+        mode: The `execution_mode`.
+        edge_weight: A factor of each attention weight, [E] or [E, H].
+        edge_bias: What is added to each logit, [E] or [E, H].
+        dropout: Rate of dropout on the attention weights.
+        dropout_seed: One int64 seed per head, needed when ``dropout`` > 0.
+        return_weights: Whether the weights (after dropout) are wanted.
+        settings: The attention's numbers by name, such as ``negative_slope``.
+
+    Returns:
+        The output, [T, H * C], the weights and the sum of the gate.
+    """
+    kind = registered(attention)
+    numbers = tuple({**kind.settings, **settings}.values())
+    given = (*inputs, edge_weight, edge_bias)
+    rest = (dropout, dropout_seed, return_weights)
+    out, weights, gate_sum = attend_with(
+        kind, graph, given, numbers, *rest, epilogue, mode
+    )
+    if mode == "eager" and out.requires_grad and not epilogue.changes_output:
+        # Backward needs it, and the caller may change the output in place.
+        out = out.clone()
+    return Attended(out.flatten(1), weights, gate_sum)
 
 
 def attend_with(
@@ -237,34 +284,80 @@ def attend_with(
     dropout: float,
     dropout_seed: Tensor | None,
     return_weights: bool,
-) -> tuple[Tensor, Tensor | None]:
-    """`attend` with all inputs and settings of an attention, in their order."""
+    epilogue: Epilogue = Epilogue(),
+    mode: str | None = None,
+) -> Attended:
+    """`attend` with all inputs and settings of an attention, and an epilogue."""
+    mode = execution_mode() if mode is None else mode
     check_types(attention, graph, inputs)
     inputs = by_head(inputs)
-    check_inputs(attention, graph, inputs)
+    check_inputs(attention, graph, inputs, mode == "traced")
     inputs = fit_edges(attention, graph, inputs)
     z = inputs[0]
     assert z is not None
     if dropout != 0.0:
         check_dropout(dropout, dropout_seed, z.size(1))
-    # One number for all heads would not fold with them.
-    inputs = tuple(
-        x.expand(z.size(1)) if x is not None and x.dim() == 0 else x for x in inputs
-    )
+    if mode != "eager":
+        # One number for all heads would not fold with them.
+        inputs = tuple(
+            x.expand(z.size(1)) if x is not None and x.dim() == 0 else x for x in inputs
+        )
     tensors = inputs if dropout == 0.0 else (*inputs, dropout_seed)
     call = Call(attention.name, attention.backends, tensors, graph)
-    call, chosen = choose(attention, call)
+    call, chosen = choose(attention, call, mode == "eager")
     inputs = call.tensors[: len(inputs)]
+    rest = (settings, dropout, dropout_seed)
     if chosen is not None:
-        rest = (settings, dropout, dropout_seed, return_weights)
-        return attention_op.run(attention, graph, inputs, *rest)
-    check_devices(graph, tensors)
-    if cpu.NAME in attention.backends and z.device.type == "cpu":
-        cpu.warn_without_kernels()
-    out, weights = attention.by_reference(
-        graph, inputs, settings, dropout, dropout_seed
-    )
-    return out, weights if return_weights else None
+        inputs = attention_op.converted(attention, inputs)
+        # On a GPU compilers fuse the epilogue, and many models' gates have no kernel.
+        may_finish = chosen.NAME == cpu.NAME or mode == "eager"
+        inside = _epilogue_of_op(z, inputs[0], epilogue) if may_finish else None
+        out, weights, gate_sum = attention_op.run(
+            attention, graph, inputs, inside or Epilogue(), *rest, return_weights
+        )
+        if inside is not None:
+            return Attended(out, weights, gate_sum)
+        out = out.to(z.dtype)
+    else:
+        check_devices(graph, tensors)
+        if cpu.NAME in attention.backends and z.device.type == "cpu":
+            cpu.warn_without_kernels()
+        out, weights = attention.by_reference(graph, inputs, *rest)
+    weights = weights if return_weights else None
+    if not epilogue.changes_output:
+        return Attended(out, weights, None)
+    flat, gate_sum = finish(out.flatten(1), epilogue)
+    return Attended(flat.view(flat.size(0), *out.shape[1:]), weights, gate_sum)
+
+
+def finish(out: Tensor, epilogue: Epilogue) -> tuple[Tensor, Tensor | None]:
+    """The epilogue in torch's operations, of an output [T, H * C]."""
+    gate_sum = None
+    if epilogue.gate_logit is not None:
+        out, gate_sum = sigmoid_gate(epilogue.gate_logit, out)
+    for more in (epilogue.skip, epilogue.bias):
+        if more is not None:
+            out = out + more
+    return out, gate_sum
+
+
+def _epilogue_of_op(
+    z: Tensor, converted: Tensor | None, epilogue: Epilogue
+) -> Epilogue | None:
+    """The epilogue as the op takes it, [T, H, C]; None where types differ.
+
+    Types of torch's promotion are then those of the output.
+    """
+    types = {x.dtype for x in (converted, *epilogue[:3]) if x is not None}
+    if types != {z.dtype}:
+        return None
+
+    def split(x: Tensor | None) -> Tensor | None:
+        return None if x is None else x.view(*x.shape[:-1], *z.shape[1:])
+
+    logit, skip, bias, gate_sum = epilogue
+    given = (split(logit), split(skip), split(bias))
+    return Epilogue(*given, gate_sum=gate_sum and logit is not None)
 
 
 def by_head(inputs: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:

@@ -19,8 +19,11 @@ from torch import Tensor
 
 from tempergat.ops.backend import BACKENDS, Backend
 from tempergat.ops.calls import (
+    EPILOGUE_INPUTS,
+    Attended,
     Attention,
     Backward,
+    Epilogue,
     Forward,
     Input,
     sum_copies,
@@ -44,19 +47,31 @@ def run(
     attention: Attention,
     graph: Graph,
     inputs: tuple[Tensor | None, ...],
+    epilogue: Epilogue,
     settings: tuple[float, ...],
     dropout: float,
     dropout_seed: Tensor | None,
     return_weights: bool,
-) -> tuple[Tensor, Tensor | None]:
-    """Computes the same as the attention's reference, by kernels."""
-    first = inputs[0]
-    assert first is not None
+) -> Attended:
+    """Computes the same as the attention's reference, by kernels.
+
+    Args:
+        attention: The attention.
+        graph: The graph.
+        inputs: The attention's inputs, in types that kernels take.
+        epilogue: What is done with the output, in the type of the features.
+        settings: The attention's numbers.
+        dropout: Rate of dropout on the weights.
+        dropout_seed: One seed per head, needed when ``dropout`` > 0.
+        return_weights: Whether the weights are wanted.
+    """
     # Only a backward pass needs the edges by source.
-    by_source = graph.by_source if has_gradient(inputs) else _NO_ROWS
-    out, _, weights, *_ = call(
+    may_differ = has_gradient((*inputs, *epilogue[:3]))
+    by_source = graph.by_source if may_differ else _NO_ROWS
+    out, _, _, weights, gate_sum, *_ = call(
         attention.forward_name,
-        *converted(attention, inputs),
+        *inputs,
+        *epilogue[:3],
         dropout_seed if dropout > 0.0 else None,
         *graph.by_target,
         *by_source,
@@ -64,8 +79,10 @@ def run(
         *settings,
         dropout,
         return_weights,
+        epilogue.gate_sum,
     )
-    return out.to(first.dtype), weights if return_weights else None
+    weights = weights if return_weights else None
+    return Attended(out, weights, gate_sum if epilogue.gate_sum else None)
 
 
 def has_gradient(inputs: tuple[Tensor | None, ...]) -> bool:
@@ -104,18 +121,19 @@ def converted(
 def register_ops(attention: Attention) -> None:
     """Registers the forward and the backward op of an attention."""
     forward, backward = _schemas(attention)
-    # -1 for an input that has no heads and serves all of them.
+    # -1 for an input that has no heads and serves all of them. A seed is one number per
+    # head; what has rows of nodes or edges has heads second.
     heads_at = [spec.shape.find("H") for spec in attention.inputs]
     state_at = [shape.find("H") for shape in attention.state]
     served = [b for b in BACKENDS if b.NAME in attention.backends]
-    # A seed is one number per head; out, lse and the weights have heads second.
+    given_at, saved_at = [*heads_at, 1, 1, 0, 0], [*heads_at, 1, 0, 0, 1, 1, *state_at]
     register(
         forward,
         {b.DISPATCH_KEY: _forward(b, attention) for b in served},
         shapes=_forward_shapes(attention),
         save=_save(attention),
         gradient=_gradient(attention),
-        fold=_fold(attention.forward_name, [*heads_at, 0], [1, 1, 1, *state_at]),
+        fold=_fold(attention.forward_name, given_at, [1, 1, 1, 1, 1, *state_at]),
     )
     register(
         backward,
@@ -123,29 +141,28 @@ def register_ops(attention: Attention) -> None:
         shapes=_backward_shapes(attention),
         save=save_for_second_derivative(attention),
         gradient=second_derivative(attention),
-        fold=_fold(
-            attention.backward_name, [1, 1, *heads_at, 0, 1, 1, *state_at], heads_at
-        ),
+        fold=_fold(attention.backward_name, [1, 1, 1, *saved_at], [*heads_at, 1, 0]),
     )
 
 
 def _schemas(attention: Attention) -> tuple[str, str]:
     inputs = ", ".join(_declared(spec) for spec in attention.inputs)
-    inputs += ", Tensor? dropout_seed"
     edges = ", ".join(
         f"Tensor{mark} {side}_{part}"
         for side, mark in (("target", ""), ("source", "?"))
         for part in Rows._fields
     )
     numbers = ", ".join(f"float {n}" for n in (*attention.settings, "dropout"))
-    gradients = ", ".join("Tensor" for _ in attention.inputs)
-    results = ", ".join(["Tensor"] * (3 + len(attention.state)))
+    gradients = ", ".join(["Tensor"] * (len(attention.inputs) + 2))
+    results = ", ".join(["Tensor"] * (5 + len(attention.state)))
     state = "".join(f", Tensor state_{k}" for k in range(len(attention.state)))
     return (
-        f"{attention.forward_name}({inputs}, {edges}, SymInt copies, {numbers}, "
-        f"bool weights) -> ({results})",
-        f"{attention.backward_name}(Tensor dout, Tensor? dweights, {inputs}, "
-        f"Tensor out, Tensor lse{state}, {edges}, SymInt copies, {numbers}, "
+        f"{attention.forward_name}({inputs}, Tensor? gate_logit, Tensor? skip, "
+        f"Tensor? bias, Tensor? dropout_seed, {edges}, SymInt copies, {numbers}, "
+        f"bool weights, bool gate_sum) -> ({results})",
+        f"{attention.backward_name}(Tensor dout, Tensor? dweights, Tensor? dgate_sum, "
+        f"{inputs}, Tensor? gate_logit, Tensor? bias, Tensor? dropout_seed, "
+        f"Tensor attended, Tensor lse{state}, {edges}, SymInt copies, {numbers}, "
         f"int wanted) -> ({gradients})",
     )
 
@@ -157,28 +174,35 @@ def _declared(spec: Input) -> str:
 def _forward(backend: Backend, attention: Attention) -> Callable[..., Any]:
     def run_forward(*arguments: Any) -> Any:
         forward = Forward.of(attention, arguments)
-        out, lse, weights, *state = backend.kernels(attention.name).forward(forward)
-        if weights is None:
-            weights = lse.new_empty(0, out.size(1))
-        absent = (*out.shape[:2], 0)
-        state = [lse.new_empty(absent) if x is None else x for x in state]
-        return out, lse, weights, *state
+        kernels = backend.kernels(attention.name)
+        found = backend.kernels("gate").attend(kernels, forward)
+        out, attended, lse, weights, gate_sum, *state = found
+        heads, absent = out.size(1), (*out.shape[:2], 0)
+        return (
+            out,
+            out.new_empty(0, *out.shape[1:]) if attended is None else attended,
+            lse,
+            lse.new_empty(0, heads) if weights is None else weights,
+            lse.new_empty(0, heads) if gate_sum is None else gate_sum,
+            *[lse.new_empty(absent) if x is None else x for x in state],
+        )
 
     return run_forward
 
 
 def _backward(backend: Backend, attention: Attention) -> Callable[..., Any]:
+    specs = (*attention.inputs, *EPILOGUE_INPUTS)
+
     def run_backward(*arguments: Any) -> Any:
         backward = Backward.of(attention, arguments)
-        gradients = backend.kernels(attention.name).backward(backward)
-        inputs = backward.saved.inputs
+        given = backward.saved.given
+        kernels = backend.kernels(attention.name)
+        found = backend.kernels("gate").gradients(kernels, backward)
         return tuple(
-            empty_gradient(x, spec, inputs[0])
+            empty_gradient(x, spec, given[0])
             if gradient is None
             else sum_copies(gradient, x)
-            for gradient, x, spec in zip(
-                gradients, inputs, attention.inputs, strict=True
-            )
+            for gradient, x, spec in zip(found, given, specs, strict=True)
         )
 
     return run_backward
@@ -199,10 +223,13 @@ def _forward_shapes(attention: Attention) -> Callable[..., Any]:
             if forward.inputs[k] is not None:
                 sizes["D"] = forward.inputs[k].size(axis)
         state = [[sizes[letter] for letter in shape] for shape in attention.state]
+        attended = targets if forward.epilogue.changes_output else 0
         return (
             z_SHC.new_empty(targets, heads, channels),
+            z_SHC.new_empty(attended, heads, channels),
             z_SHC.new_empty(lse, dtype=work),
             z_SHC.new_empty(edges, heads, dtype=work),
+            z_SHC.new_empty(int(forward.epilogue.gate_sum), heads, dtype=work),
             *[z_SHC.new_empty(shape, dtype=work) for shape in state],
         )
 
@@ -210,11 +237,13 @@ def _forward_shapes(attention: Attention) -> Callable[..., Any]:
 
 
 def _backward_shapes(attention: Attention) -> Callable[..., Any]:
+    specs = (*attention.inputs, *EPILOGUE_INPUTS)
+
     def shapes(*arguments: Any) -> tuple[Tensor, ...]:
-        inputs = Backward.of(attention, arguments).saved.inputs
+        given = Backward.of(attention, arguments).saved.given
         return tuple(
-            empty_gradient(x, spec, inputs[0])
-            for x, spec in zip(inputs, attention.inputs, strict=True)
+            empty_gradient(x, spec, given[0])
+            for x, spec in zip(given, specs, strict=True)
         )
 
     return shapes
@@ -231,40 +260,58 @@ def empty_gradient(x: Tensor | None, spec: Input, z_SHC: Tensor) -> Tensor:
 
 def _save(attention: Attention) -> Callable[..., None]:
     def save(ctx: Any, arguments: Any, output: Any) -> None:
-        inputs, seed, by_target, by_source, copies, settings, dropout, _ = (
+        inputs, (logit, skip, bias), seed, by_target, by_source, copies, *numbers = (
             attention.forward_arguments.split(arguments)
         )
-        out, lse, _, *state = output
-        ctx.mark_non_differentiable(lse, *state)
+        settings, dropout, *_ = numbers
+        out, attended, lse, _, _, *state = output
+        ctx.mark_non_differentiable(attended, lse, *state)
         ctx.set_materialize_grads(False)
         ctx.numbers = (copies, *settings, dropout)
+        kept = out if logit is None and skip is None and bias is None else attended
         # In the order of attention.saved_tensors.
-        ctx.save_for_backward(*inputs, seed, out, lse, *state, *by_target, *by_source)
+        given, rows = (*inputs, logit, bias, seed), (*by_target, *by_source)
+        ctx.save_for_backward(*given, kept, lse, *state, *rows)
 
     return save
 
 
 def _gradient(attention: Attention) -> Callable[..., Any]:
+    count, length = len(attention.inputs), attention.forward_arguments.length
     # The seed, the edges and the numbers have no gradient.
-    rest = [None] * (attention.forward_arguments.length - len(attention.inputs))
+    rest = [None] * (length - count - 3)
 
-    def gradient(ctx: Any, dout: Any, _: Any, dweights: Any, *state: Any) -> Any:
+    def gradient(ctx: Any, dout: Any, *others: Any) -> Any:
+        _, _, dweights, dgate_sum, *_ = others
         saved = ctx.saved_tensors
-        inputs, _, out, *_ = attention.saved_tensors.split(saved)
+        inputs, logit, bias, _, attended, *_ = attention.saved_tensors.split(saved)
         if dout is None:
-            dout = torch.zeros_like(out)
+            dout = torch.zeros_like(attended)
         # In eager code a set of keys comes before the op's own arguments.
-        needed = ctx.needs_input_grad[-attention.forward_arguments.length :]
-        # A bit for each input: vmap does not pass lists on.
-        wanted = sum(need << k for k, need in enumerate(needed[: len(inputs)]))
-        gradients = call(
-            attention.backward_name, dout, dweights, *saved, *ctx.numbers, wanted
+        needed = ctx.needs_input_grad[-length:]
+        # A bit for each input and for the bias: vmap does not pass lists on.
+        *wanted, _, wants_skip, wants_bias = needed[: count + 3]
+        bits = sum(need << k for k, need in enumerate((*wanted, wants_bias)))
+        *gradients, dlogit, dbias = call(
+            attention.backward_name,
+            dout,
+            dweights,
+            dgate_sum,
+            *saved,
+            *ctx.numbers,
+            bits,
         )
         results = [
             gradient if x is not None else None
             for gradient, x in zip(gradients, inputs, strict=True)
         ]
-        return (*results, *rest)
+        return (
+            *results,
+            None if logit is None else dlogit,
+            dout if wants_skip else None,
+            None if bias is None else dbias,
+            *rest,
+        )
 
     return gradient
 

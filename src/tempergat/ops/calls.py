@@ -67,6 +67,11 @@ EDGE_INPUTS = (
     Input("edge_weight", "EH", optional=True, working=True),
     Input("edge_bias", "EH", optional=True, working=True),
 )
+# What the epilogue takes and backward needs again; a skip has the output's gradient.
+EPILOGUE_INPUTS = (
+    Input("gate_logit", "THC", optional=True),
+    Input("bias", "HC", optional=True),
+)
 # What a reference returns: the logits [E, H], or the logits and for every edge what is
 # summed [E, H, C].
 Logits = Tensor | tuple[Tensor, Tensor]
@@ -134,17 +139,21 @@ class Attention:
         edges = {"by_target": rows, "by_source": rows}
         self.forward_arguments = FlatArguments(
             inputs=count,
+            epilogue=3,
             dropout_seed=None,
             **edges,
             copies=None,
             settings=numbers,
             dropout=None,
             weights=None,
+            gate_sum=None,
         )
         self.saved_tensors = FlatArguments(
             inputs=count,
+            gate_logit=None,
+            bias=None,
             dropout_seed=None,
-            out=None,
+            attended=None,
             lse=None,
             state=len(state),
             **edges,
@@ -152,6 +161,7 @@ class Attention:
         self.backward_arguments = FlatArguments(
             dout=None,
             dweights=None,
+            dgate_sum=None,
             saved=self.saved_tensors.length,
             copies=None,
             settings=numbers,
@@ -211,6 +221,42 @@ def _sizes_of(shape: str) -> Callable[[Any], tuple[int, ...]]:
     return lambda sizes: tuple(sizes[letter] for letter in shape)
 
 
+class Epilogue(NamedTuple):
+    """What is done with attention's output: ``sigmoid(gate_logit) * out + skip + bias``.
+
+    Attributes:
+        gate_logit: The gate before its sigmoid, [T, H, C]; None for no gate.
+        skip: What is added to every row, [T, H, C]; None for nothing.
+        bias: What is added to all rows alike, [H, C]; None for nothing.
+        gate_sum: Whether the sum of the gate is wanted too.
+    """
+
+    gate_logit: Tensor | None = None
+    skip: Tensor | None = None
+    bias: Tensor | None = None
+    gate_sum: bool = False
+
+    @property
+    def changes_output(self) -> bool:
+        """Whether there is anything to do."""
+        return any(x is not None for x in self[:3])
+
+
+class Attended(NamedTuple):
+    """What an attention returns.
+
+    Attributes:
+        out: The output, [T, H, C].
+        weights: The attention weights, [E, H], if they are wanted.
+        gate_sum: A tensor whose elements add up to the sum of the gate, if it is
+            wanted.
+    """
+
+    out: Tensor
+    weights: Tensor | None
+    gate_sum: Tensor | None
+
+
 class Forward(NamedTuple):
     """A forward call as kernels take it.
 
@@ -226,42 +272,57 @@ class Forward(NamedTuple):
     settings: tuple[float, ...]
     dropout: float
     weights: bool
+    epilogue: Epilogue = Epilogue()
 
     @classmethod
     def of(cls, attention: Attention, arguments: Any) -> Forward:
         """From the flat arguments of the torch op."""
-        inputs, seed, by_target, by_source, *rest = attention.forward_arguments.split(
-            arguments
+        inputs, epilogue, seed, by_target, by_source, *rest, gate_sum = (
+            attention.forward_arguments.split(arguments)
         )
-        return cls(inputs, seed, Rows(*by_target), _rows(by_source), *rest)
+        rows = Rows(*by_target), _rows(by_source)
+        after = Epilogue(*epilogue)._replace(gate_sum=gate_sum)
+        return cls(inputs, seed, *rows, *rest)._replace(epilogue=after)
 
 
 class Saved(NamedTuple):
-    """The tensors that a forward call saves for its backward call."""
+    """The tensors that a forward call saves for its backward call.
+
+    ``attended`` is attention's output before the epilogue.
+    """
 
     inputs: tuple[Any, ...]
     dropout_seed: Tensor | None
-    out: Tensor
+    attended: Tensor
     lse: Tensor
     state: tuple[Tensor, ...]
     by_target: Rows
     by_source: Rows | None
+    gate_logit: Tensor | None = None
+    bias: Tensor | None = None
+
+    @property
+    def given(self) -> tuple[Any, ...]:
+        """All that has a gradient: the inputs, then `EPILOGUE_INPUTS`."""
+        return *self.inputs, self.gate_logit, self.bias
 
     @classmethod
     def of(cls, attention: Attention, tensors: Any) -> Saved:
         """From the flat tensors that autograd has saved."""
-        inputs, seed, out, lse, state, by_target, by_source = (
+        inputs, logit, bias, *rest, by_target, by_source = (
             attention.saved_tensors.split(tensors)
         )
-        return cls(inputs, seed, out, lse, state, Rows(*by_target), _rows(by_source))
+        given = (inputs, *rest, Rows(*by_target), _rows(by_source), logit, bias)
+        return cls(*given)
 
 
 class Backward(NamedTuple):
     """A backward call as kernels take it.
 
-    ``dout`` is the gradient of the output, ``dweights`` that of the weights, if any.
-    ``wanted`` says of each input whether its gradient is asked for; one that is not
-    need not be computed where that saves time.
+    ``dout`` is the gradient of the output, ``dweights`` that of the weights and
+    ``dgate_sum`` that of the gate's sum, if any. ``wanted`` says of each input whether
+    its gradient is asked for, ``wants_bias`` that of the bias; one that is not need not
+    be computed where that saves time.
     """
 
     dout: Tensor
@@ -271,16 +332,21 @@ class Backward(NamedTuple):
     settings: tuple[float, ...]
     dropout: float
     wanted: tuple[bool, ...]
+    wants_bias: bool = False
+    dgate_sum: Tensor | None = None
 
     @classmethod
     def of(cls, attention: Attention, arguments: Any) -> Backward:
         """From the flat arguments of the torch op."""
-        dout, dweights, saved, copies, settings, dropout, bits = (
+        dout, dweights, dgate_sum, saved, *numbers, bits = (
             attention.backward_arguments.split(arguments)
         )
-        wanted = tuple(bool(bits >> k & 1) for k in range(len(attention.inputs)))
+        *wanted, wants_bias = (
+            bool(bits >> k & 1) for k in range(len(attention.inputs) + 1)
+        )
         kept = Saved.of(attention, saved)
-        return cls(dout, dweights, kept, copies, settings, dropout, wanted)
+        given = (dout, dweights, kept, *numbers, tuple(wanted), wants_bias, dgate_sum)
+        return cls(*given)
 
 
 def _rows(tensors: Any) -> Rows | None:

@@ -14,7 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tempergat.ops.calls import Attention
+from tempergat.ops import gpu
+from tempergat.ops.calls import Attention, Saved
 from tempergat.ops.graph import Graph
 from tempergat.ops.rows import Rows
 
@@ -23,13 +24,16 @@ def save_for_second_derivative(attention: Attention) -> Callable[..., None]:
     """What the backward op saves; autograd asks only if its results have gradients."""
 
     def save(ctx: Any, arguments: Any, output: Any) -> None:
-        dout, dweights, saved, copies, settings, dropout, _ = (
+        dout, dweights, dgate_sum, saved, copies, settings, dropout, _ = (
             attention.backward_arguments.split(arguments)
         )
-        inputs, seed, _, _, _, by_target, _ = attention.saved_tensors.split(saved)
+        kept = Saved.of(attention, saved)
         ctx.set_materialize_grads(False)
         ctx.copies, ctx.settings, ctx.dropout = copies, settings, dropout
-        ctx.save_for_backward(dout, dweights, seed, *by_target, *inputs)
+        upstream = (dout, dweights, dgate_sum)
+        ctx.save_for_backward(
+            *upstream, kept.dropout_seed, *kept.by_target, *kept.given
+        )
 
     return save
 
@@ -39,39 +43,62 @@ def second_derivative(attention: Attention) -> Callable[..., Any]:
     count = attention.backward_arguments.length
 
     def gradient(ctx: Any, *cotangents: Any) -> Any:
-        dout, dweights, seed, *rest = ctx.saved_tensors
+        *upstream, seed = ctx.saved_tensors[:4]
+        rest = ctx.saved_tensors[4:]
         rows, inputs = rest[: len(Rows._fields)], rest[len(Rows._fields) :]
         num_src = inputs[0].size(0) // ctx.copies
         graph = Graph.of_rows(Rows(*rows), num_src).repeat(ctx.copies)
         places = [k for k, x in enumerate(inputs) if x is not None]
         given = [inputs[k] for k in places]
+        asked = [k for k, x in enumerate(upstream) if x is not None]
 
         def outputs(*given: Tensor) -> tuple[Tensor, ...]:
             every: list[Tensor | None] = [None] * len(inputs)
             for k, x in zip(places, given, strict=True):
                 every[k] = x
-            both = attention.by_reference(graph, every, ctx.settings, ctx.dropout, seed)
-            return both if dweights is not None else both[:1]
+            # A bias has no part in the gradients of others.
+            *own, logit, _ = every
+            out, weights = attention.by_reference(
+                graph, own, ctx.settings, ctx.dropout, seed
+            )
+            results: list[Any] = [out, weights, None]
+            if logit is not None:
+                gate = logit.sigmoid()
+                results[0] = out * gate
+                if upstream[2] is not None:
+                    results[2] = _parts_of_sum(gate, upstream[2])
+            return tuple(results[k] for k in asked)
 
         def first_derivative(upstream: tuple[Tensor, ...], *given: Tensor) -> Any:
             pull_back: Any = torch.func.vjp(outputs, *given)[1]
             return pull_back(upstream)
 
-        upstream = (dout,) if dweights is None else (dout, dweights)
-        pull_back: Any = torch.func.vjp(first_derivative, upstream, *given)[1]
+        found = tuple(upstream[k] for k in asked)
+        pull_back: Any = torch.func.vjp(first_derivative, found, *given)[1]
         wanted = tuple(
             torch.zeros_like(inputs[k]) if cotangents[k] is None else cotangents[k]
             for k in places
         )
         dupstream, *dgiven = pull_back(wanted)
         results: list[Tensor | None] = [None] * count
-        results[: len(dupstream)] = dupstream
+        for k, dx in zip(asked, dupstream, strict=True):
+            results[k] = dx
         for k, dx in zip(places, dgiven, strict=True):
-            # After dout and dweights come the inputs.
-            results[2 + k] = dx
+            # After three gradients come the inputs.
+            results[3 + k] = dx
         return tuple(results)
 
     return gradient
+
+
+def _parts_of_sum(gate_THC: Tensor, like: Tensor) -> Tensor:
+    """The sum of the gate in parts: of heads, or on a GPU of equal runs of elements."""
+    if like.size(1) == gate_THC.size(1):
+        return gate_THC.sum((0, 2), dtype=like.dtype).unsqueeze(0)
+    block = gpu.kernels("gate").BLOCK
+    flat = gate_THC.flatten()
+    padded = torch.nn.functional.pad(flat, (0, like.size(0) * block - flat.size(0)))
+    return padded.view(-1, block).sum(1, keepdim=True, dtype=like.dtype)
 
 
 def gradients_of(

@@ -1,16 +1,19 @@
-"""A layer that builds the messages of all edges, as PyG does, and when it must."""
+"""A layer that builds the messages of all edges, as PyG does, where it must."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.utils import softmax
 
-from tempergat.nn.conv._edges import EdgeValues
 from tempergat.nn.projection import Sides
 from tempergat.ops import Graph, keep_factor, repeat_edges
+
+if TYPE_CHECKING:
+    from tempergat.nn.conv._call import Call
 
 # PyG's dictionaries of hooks, and the method that each belongs to.
 _HOOKS = {
@@ -22,10 +25,16 @@ _OVERRIDABLE_METHODS = ("message", "aggregate", "update", "edge_update")
 _OURS = ("tempergat.nn", "torch_geometric.nn")
 
 
-class MessageLayer:
-    """The part of an attention layer that goes through PyG's ``propagate``."""
+class MessageLayer(MessagePassing):  # type: ignore[misc]
+    """The part of an attention layer that goes through PyG's ``propagate``.
 
-    def slow_path_reason(self: Any) -> str | None:
+    A layer has PyG's ``edge_update``, which gives the attention weights, and
+    ``message``; `_messages_of` says what they are called with.
+    """
+
+    dropout: float
+
+    def slow_path_reason(self) -> str | None:
         """Why the layer must build every message, as PyG does; None if it need not."""
         own = self.__dict__
         if any(map(own.__getitem__, _HOOKS)):
@@ -46,25 +55,17 @@ class MessageLayer:
         return None
 
     @property
-    def target_to_source(self: Any) -> bool:
+    def target_to_source(self) -> bool:
         """Whether messages run from row 1 of ``edge_index`` to row 0."""
         return bool(self.flow == "target_to_source")
 
-    def __prepare_scriptable__(self: Any) -> Any:
+    def __prepare_scriptable__(self) -> Any:
         raise TypeError(
             f"{type(self).__name__} cannot be scripted, and torch.jit.script is "
             f"deprecated; use torch.compile or torch.export"
         )
 
-    def _message_edges(self: Any, graph: Graph) -> Tensor:
-        """The edges in the order of rows that PyG's ``propagate`` expects.
-
-        They are int64: with int32 edges torch gives wrong gradients of PyG's sums.
-        """
-        edges = graph.edge_index.long()
-        return edges.flip(0) if self.target_to_source else edges
-
-    def _set_jittable_templates(self: Any, raise_on_error: bool = False) -> None:
+    def _set_jittable_templates(self, raise_on_error: bool = False) -> None:
         """Leaves ``propagate`` and ``edge_updater`` as ``MessagePassing`` has them.
 
         PyG would write others for TorchScript, which cannot have these layers. To do
@@ -72,37 +73,38 @@ class MessageLayer:
         is done to make a layer.
         """
 
-    def _pair(self: Any, values: Sides[Any]) -> tuple[Any, Any]:
+    def _messages_of(
+        self, graph: Graph, z: Sides[Any], edge_attr: Tensor | None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The arguments of ``edge_update`` and of ``message`` that the layer knows.
+
+        Args:
+            graph: The graph.
+            z: The projected features, [num_nodes, heads, channels].
+            edge_attr: The features of the graph's edges.
+        """
+        raise NotImplementedError
+
+    def _pair(self, values: Sides[Any]) -> tuple[Any, Any]:
         """Values of sources and targets in the order of the rows of ``edge_index``."""
         if self.target_to_source:
             return values.dst, values.src
         return values.src, values.dst
 
-    def _sum_messages(
-        self: Any,
-        edge_index: Tensor,
-        z: Sides[Tensor],
-        alpha: Tensor,
-        size: tuple[int, int],
-        edge_weight: Tensor | None,
-    ) -> tuple[Tensor, Tensor]:
-        """Builds all messages and sums them, as PyG does; also returns the weights."""
-        alpha = weigh(alpha, edge_weight).to(z.src.dtype)
-        out = self.propagate(edge_index, x=self._pair(z), alpha=alpha, size=size)
-        return out, alpha
-
-    def _sum_by_messages(
-        self: Any,
-        graph: Graph,
-        z: Sides[Tensor],
-        of_edges: EdgeValues,
-        seeds: Tensor | None,
-    ) -> tuple[Tensor, Tensor]:
-        """Output and weights by messages as PyG builds them.
+    def attend_by_messages(
+        self,
+        call: Call,
+        z: Sides[Any],
+        gate_logit: Tensor | None,
+        skip: Tensor | None,
+    ) -> tuple[Tensor, Tensor | None]:
+        """As `attend`, by messages as PyG builds them.
 
         Raises:
             ValueError: A subclass would ignore the bias of edges.
         """
+        graph = call.graph
+        of_edges = (call.edge_attr, call.edge_weight, call.edge_bias)
         attr, weight, bias = (repeat_edges(values, graph) for values in of_edges)
         taken = self.inspector.get_param_dict("edge_update")
         if bias is not None and "edge_bias" not in taken:
@@ -110,11 +112,29 @@ class MessageLayer:
                 f"edge_bias was given, but edge_update() of {type(self).__name__} does "
                 "not take it; give it an argument edge_bias, or leave edge_bias out"
             )
-        out, alpha = self._attend_by_messages(graph, z, attr, seeds, weight, bias)
-        return out.flatten(1), alpha
+        # They are int64: with int32 edges torch gives wrong gradients of PyG's sums.
+        edges = graph.edge_index.long()
+        edges = edges.flip(0) if self.target_to_source else edges
+        size = self._pair(Sides(graph.num_src, graph.num_dst))
+        of_logits, of_messages = self._messages_of(graph, z, attr)
+        of_logits |= {"edge_bias": bias, "head_seeds": call.seeds}
+        of_logits |= {"edge_id": graph.edge_id, "size": size}
+        alpha = self.edge_updater(edges, **of_logits)
+        if weight is not None:
+            alpha = alpha * _by_head(weight)
+        value = z.src[1] if isinstance(z.src, tuple) else z.src
+        alpha = alpha.to(value.dtype)
+        out = self.propagate(edges, alpha=alpha, size=size, **of_messages).flatten(1)
+        if gate_logit is not None:
+            out = call.gates.output(out, gate_logit, graph, call.mode)
+        return self.join(out, skip), alpha
+
+    def join(self, out: Tensor, skip: Tensor | None) -> Tensor:
+        """Joins the heads, then adds skip and bias."""
+        raise NotImplementedError
 
     def _softmax(
-        self: Any,
+        self,
         logit: Tensor,
         edge_bias: Tensor | None,
         edge_id: Tensor,
@@ -143,11 +163,6 @@ class MessageLayer:
             return alpha
         edge_id = edge_id.unsqueeze(-1)
         return alpha * keep_factor(seeds, edge_id, self.dropout, alpha.dtype)
-
-
-def weigh(alpha: Tensor, edge_weight: Tensor | None) -> Tensor:
-    """Attention weights times the weights of edges."""
-    return alpha if edge_weight is None else alpha * _by_head(edge_weight)
 
 
 def _by_head(values: Tensor) -> Tensor:

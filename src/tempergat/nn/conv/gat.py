@@ -11,15 +11,10 @@ from torch_geometric.nn.dense.linear import Linear
 from torch_geometric.nn.inits import glorot, zeros
 
 from tempergat.nn.conv._base import AttentionLayer
+from tempergat.nn.conv._call import Call
 from tempergat.nn.conv._inputs import cut_to_targets
 from tempergat.nn.gate import GateKind
-from tempergat.nn.projection import (
-    Features,
-    NodeInputs,
-    Sides,
-    is_plain,
-    make_projection,
-)
+from tempergat.nn.projection import Features, Sides, is_plain, make_projection
 from tempergat.nn.skip import ResidualKind
 from tempergat.nn.temperature import TemperatureKind
 from tempergat.ops import Graph, at_least_float32, dense_linear, execution_mode
@@ -106,14 +101,14 @@ class TemperGATConv(AttentionLayer):
     ) -> None:
         kwargs.setdefault("aggr", "add")
         super().__init__(
-            in_channels=in_channels,
-            out_channels=out_channels,
-            heads=heads,
-            concat=concat,
-            negative_slope=negative_slope,
-            dropout=dropout,
+            in_channels,
+            out_channels,
+            heads,
+            concat,
+            dropout,
+            edge_dim,
             add_self_loops=add_self_loops,
-            edge_dim=edge_dim,
+            negative_slope=negative_slope,
             fill_value=fill_value,
             residual=residual,
             temperature=temperature,
@@ -190,37 +185,41 @@ class TemperGATConv(AttentionLayer):
                 edge. Added self-loops have the bias 0.
         """
         of_edges = (edge_attr, edge_weight, edge_bias)
-        return self._run(
-            x, size, edge_index, of_edges, return_attention_weights, dropout_seed
-        )
+        weights = return_attention_weights
+        call = Call(self, x, edge_index, of_edges, weights, dropout_seed, size)
+        skip = self.skip(call.x.dst)
+        # W h_j and W h_i.
+        z = call.project(self.input_maps())
+        gate_logit = None
+        if self.gate == "first":
+            z = call.gate(z, self.gate_logits(call.x))
+        elif self.gate is not None:
+            gate_logit = self.gate_logit(call.x.dst)
+        z = z.map(self.split_heads)
+        if call.by_messages:
+            out, alpha = self.attend_by_messages(call, z, gate_logit, skip)
+        else:
+            # The logits are LeakyReLU(a_src^T W h_j + a_dst^T W h_i + edge_score) / T,
+            # with T = softplus(theta) + 1e-6; their softmax weighs W h_j; the sum is
+            # multiplied by the sigmoid of the gate's logit.
+            att_src = self.divide_by_fixed_temperature(self.att_src).squeeze(0)
+            att_dst = z_dst = edge_score = None
+            if z.dst is not None:
+                att_dst = self.divide_by_fixed_temperature(self.att_dst).squeeze(0)
+                z_dst = None if z.is_shared else cut_to_targets(z, call.graph).dst
+            if call.edge_attr is not None:
+                edge_score = self._edge_score(call.edge_attr)
+            inputs = (z.src, att_src, att_dst, z_dst, edge_score, self.theta)
+            out, alpha = self.attend(
+                call, inputs, gate_logit, skip, negative_slope=self.negative_slope
+            )
+        return call.result(out, alpha)
 
-    def _projections(self) -> Sides[Linear]:
+    def input_maps(self) -> Sides[Linear]:
         lin = self.lin
         if lin is not None:
             return Sides(lin, lin)
         return Sides(self.lin_src, self.lin_dst)
-
-    def _project(self, inputs: Sides[NodeInputs], lins: Sides[Linear]) -> Sides[Tensor]:
-        src, dst = inputs.src, inputs.dst
-        if lins.is_shared:
-            z = src.project(lins.src)
-            if inputs.is_shared:
-                # The targets' rows are among the sources'.
-                return Sides(z, z)
-            return Sides(z, None if dst is None else dst.project(lins.src))
-        z_dst = None if dst is None else dst.project_targets(lins.dst)
-        return Sides(src.project(lins.src), z_dst)
-
-    def _attention_inputs(
-        self, graph: Graph, z: Sides[Tensor], edge_attr: Tensor | None
-    ) -> tuple[Tensor | None, ...]:
-        att_src = self.divide_by_fixed_temperature(self.att_src)
-        att_dst = z_dst = None
-        if z.dst is not None:
-            att_dst = self.divide_by_fixed_temperature(self.att_dst).squeeze(0)
-            z_dst = None if z.is_shared else cut_to_targets(z, graph).dst
-        edge_score = None if edge_attr is None else self._edge_score(edge_attr)
-        return z.src, att_src.squeeze(0), att_dst, z_dst, edge_score, self.theta
 
     def _score(self, z: Tensor, att: Tensor) -> Tensor:
         """One side's part of the logits, in PyG's order of operations."""
@@ -233,13 +232,13 @@ class TemperGATConv(AttentionLayer):
         attention vector first.
         """
         if not is_plain(self.lin_edge):
-            edge = self._split_heads(self.lin_edge(edge_attr))
+            edge = self.split_heads(self.lin_edge(edge_attr))
             return self._score(edge, self.att_edge)
         # A lazy lin_edge gets its weight in the first call.
         unit = torch.eye(
             edge_attr.size(-1), dtype=edge_attr.dtype, device=edge_attr.device
         )
-        folded = self._score(self._split_heads(self.lin_edge(unit)), self.att_edge)
+        folded = self._score(self.split_heads(self.lin_edge(unit)), self.att_edge)
         # Autocast would round the logits to half precision.
         with torch.autocast(edge_attr.device.type, enabled=False):
             edge_attr = at_least_float32(edge_attr)
@@ -247,33 +246,17 @@ class TemperGATConv(AttentionLayer):
                 return dense_linear(edge_attr, folded.t())
             return edge_attr @ folded
 
-    def _attend_by_messages(
-        self,
-        graph: Graph,
-        z: Sides[Tensor],
-        edge_attr: Tensor | None,
-        head_seeds: Tensor | None,
-        edge_weight: Tensor | None,
-        edge_bias: Tensor | None,
-    ) -> tuple[Tensor, Tensor]:
-        edge_index = self._message_edges(graph)
-        size = self._pair(Sides(graph.num_src, graph.num_dst))
+    def _messages_of(
+        self, graph: Graph, z: Sides[Any], edge_attr: Tensor | None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         z = cut_to_targets(z, graph)
         scores = z.map(self._score, Sides(self.att_src, self.att_dst))
         if scores.dst is None:
             # PyG counts the targets by their scores.
             absent = scores.src.new_zeros(graph.num_dst, self.heads)
             scores = Sides(scores.src, absent)
-        alpha = self.edge_updater(
-            edge_index,
-            alpha=self._pair(scores),
-            edge_attr=edge_attr,
-            edge_bias=edge_bias,
-            edge_id=graph.edge_id,
-            head_seeds=head_seeds,
-            size=size,
-        )
-        return self._sum_messages(edge_index, z, alpha, size, edge_weight)
+        of_logits = {"alpha": self._pair(scores), "edge_attr": edge_attr}
+        return of_logits, {"x": self._pair(z)}
 
     def edge_update(
         self,

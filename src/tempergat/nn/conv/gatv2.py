@@ -11,15 +11,10 @@ from torch_geometric.nn.dense.linear import Linear
 from torch_geometric.nn.inits import glorot, zeros
 
 from tempergat.nn.conv._base import AttentionLayer
+from tempergat.nn.conv._call import Call
 from tempergat.nn.conv._inputs import cut_to_targets
 from tempergat.nn.gate import GateKind
-from tempergat.nn.projection import (
-    Features,
-    NodeInputs,
-    Sides,
-    is_plain,
-    make_projection,
-)
+from tempergat.nn.projection import Features, Sides, is_plain, make_projection
 from tempergat.nn.skip import ResidualKind
 from tempergat.nn.temperature import TemperatureKind
 from tempergat.ops import Graph, at_least_float32
@@ -75,14 +70,14 @@ class TemperGATv2Conv(AttentionLayer):
         **kwargs: Any,
     ) -> None:
         super().__init__(
-            in_channels=in_channels,
-            out_channels=out_channels,
-            heads=heads,
-            concat=concat,
-            negative_slope=negative_slope,
-            dropout=dropout,
+            in_channels,
+            out_channels,
+            heads,
+            concat,
+            dropout,
+            edge_dim,
             add_self_loops=add_self_loops,
-            edge_dim=edge_dim,
+            negative_slope=negative_slope,
             fill_value=fill_value,
             residual=residual,
             temperature=temperature,
@@ -141,62 +136,48 @@ class TemperGATv2Conv(AttentionLayer):
             edge_bias: What is added to each logit, likewise.
         """
         of_edges = (edge_attr, edge_weight, edge_bias)
-        return self._run(
-            x, None, edge_index, of_edges, return_attention_weights, dropout_seed
-        )
+        weights = return_attention_weights
+        call = Call(self, x, edge_index, of_edges, weights, dropout_seed)
+        x_dst = call.targets("GATv2's logits")
+        skip = self.skip(x_dst)
+        # W_l h_j and W_r h_i.
+        z = call.project(self.input_maps())
+        gate_logit = None
+        if self.gate == "first":
+            z = call.gate(z, self.gate_logits(call.x))
+        elif self.gate is not None:
+            gate_logit = self.gate_logit(x_dst)
+        z = cut_to_targets(z.map(self.split_heads), call.graph)
+        if call.by_messages:
+            out, alpha = self.attend_by_messages(call, z, gate_logit, skip)
+        else:
+            # The logits are a^T LeakyReLU(W_r h_i + W_l h_j + W_e x_ij) / T, with
+            # T = softplus(theta) + 1e-6; their softmax weighs W_l h_j; the sum is
+            # multiplied by the sigmoid of the gate's logit.
+            att = self.divide_by_fixed_temperature(self.att).squeeze(0)
+            inputs = (z.src, z.dst, att, *self._of_edges(call.edge_attr), self.theta)
+            out, alpha = self.attend(
+                call, inputs, gate_logit, skip, negative_slope=self.negative_slope
+            )
+        return call.result(out, alpha)
 
-    def _projections(self) -> Sides[Linear]:
+    def input_maps(self) -> Sides[Linear]:
         return Sides(self.lin_l, self.lin_r)
 
-    def _project(self, inputs: Sides[NodeInputs], lins: Sides[Linear]) -> Sides[Tensor]:
-        if inputs.dst is None:
-            raise ValueError(
-                "GATv2's logits need the target nodes' features, but x is "
-                "(x_src, None); pass both"
-            )
-        z = inputs.src.project(lins.src)
-        if inputs.is_shared and self.share_weights:
-            return Sides(z, z)
-        return Sides(z, inputs.dst.project_targets(lins.dst))
-
-    def _attention_inputs(
-        self, graph: Graph, z: Sides[Tensor], edge_attr: Tensor | None
-    ) -> tuple[Tensor | None, ...]:
-        z = cut_to_targets(z, graph)
-        att = self.divide_by_fixed_temperature(self.att).squeeze(0)
-        return z.src, z.dst, att, *self._edge_inputs(edge_attr), self.theta
-
-    def _edge_inputs(self, edge_attr: Tensor | None) -> tuple[Tensor | None, ...]:
+    def _of_edges(self, edge_attr: Tensor | None) -> tuple[Tensor | None, ...]:
         """Projected edge features, or the features and their linear map."""
         if edge_attr is None:
             return None, None, None
         if not is_plain(self.lin_edge):
-            return self._split_heads(self.lin_edge(edge_attr)), None, None
+            return self.split_heads(self.lin_edge(edge_attr)), None, None
         weight = self.lin_edge.weight
         return None, edge_attr, weight.view(self.heads, self.out_channels, -1)
 
-    def _attend_by_messages(
-        self,
-        graph: Graph,
-        z: Sides[Tensor],
-        edge_attr: Tensor | None,
-        head_seeds: Tensor | None,
-        edge_weight: Tensor | None,
-        edge_bias: Tensor | None,
-    ) -> tuple[Tensor, Tensor]:
-        z = cut_to_targets(z, graph)
-        edge_index = self._message_edges(graph)
-        size = self._pair(Sides(graph.num_src, graph.num_dst))
-        alpha = self.edge_updater(
-            edge_index,
-            x=self._pair(z),
-            edge_attr=edge_attr,
-            edge_bias=edge_bias,
-            edge_id=graph.edge_id,
-            head_seeds=head_seeds,
-            size=size,
-        )
-        return self._sum_messages(edge_index, z, alpha, size, edge_weight)
+    def _messages_of(
+        self, graph: Graph, z: Sides[Any], edge_attr: Tensor | None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        x = self._pair(z)
+        return {"x": x, "edge_attr": edge_attr}, {"x": x}
 
     def edge_update(
         self,
@@ -212,7 +193,7 @@ class TemperGATv2Conv(AttentionLayer):
     ) -> Tensor:
         x = x_i + x_j
         if edge_attr is not None:
-            x = x + self._split_heads(self.lin_edge(edge_attr))
+            x = x + self.split_heads(self.lin_edge(edge_attr))
         x = F.leaky_relu(at_least_float32(x), self.negative_slope)
         alpha = (x * self.divide_by_temperature(self.att)).sum(dim=-1)
         rows = (index, ptr, dim_size)

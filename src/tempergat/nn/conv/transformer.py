@@ -9,9 +9,9 @@ from torch_geometric.nn.dense.linear import Linear
 from torch_geometric.utils import is_torch_sparse_tensor
 
 from tempergat.nn.conv._base import AttentionLayer
-from tempergat.nn.conv._messages import weigh
+from tempergat.nn.conv._call import Call
 from tempergat.nn.gate import GateKind
-from tempergat.nn.projection import Features, NodeInputs, Sides, is_plain
+from tempergat.nn.projection import Features, Sides, is_plain
 from tempergat.nn.temperature import TemperatureKind
 from tempergat.ops import Graph, at_least_float32
 
@@ -105,13 +105,12 @@ class TemperTransformerConv(AttentionLayer):
             )
         kwargs.setdefault("aggr", "add")
         super().__init__(
-            in_channels=in_channels,
-            out_channels=out_channels,
-            heads=heads,
-            concat=concat,
-            dropout=dropout,
-            add_self_loops=False,
-            edge_dim=edge_dim,
+            in_channels,
+            out_channels,
+            heads,
+            concat,
+            dropout,
+            edge_dim,
             temperature=temperature,
             init_temp=init_temp,
             gate=gate,
@@ -175,10 +174,44 @@ class TemperTransformerConv(AttentionLayer):
             edge_bias: What is added to each logit, likewise.
         """
         of_edges = (edge_attr, edge_weight, edge_bias)
-        found = self._run(
-            x, None, edge_index, of_edges, return_attention_weights, dropout_seed
-        )
+        weights = return_attention_weights
+        call = Call(self, x, edge_index, of_edges, weights, dropout_seed)
+        if call.edge_attr is None and self.edge_dim is not None:
+            raise ValueError(
+                f"the layer was made with edge_dim={self.edge_dim}, but edge_attr was "
+                f"not given; pass it, or make the layer without edge_dim"
+            )
+        x_src, x_dst = call.x.src, call.targets("the queries")
+        skip = self.skip(x_dst)
+        key, value = x_src.project(self.lin_key), x_src.project(self.lin_value)
+        query = x_dst.project_targets(self.lin_query)
+        if self.qk_norm:
+            key = self._normalize(self.norm_key, key)
+            query = self._normalize(self.norm_query, query)
+        z: Sides[Any] = Sides((key, value), query)
+        gate_logit = None
+        if self.gate == "first":
+            z = call.gate(z, self.gate_logits(call.x))
+        elif self.gate is not None:
+            gate_logit = self.gate_logit(x_dst)
+        z = z.map(self.split_heads)
+        if call.by_messages:
+            out, alpha = self.attend_by_messages(call, z, gate_logit, skip)
+        else:
+            # The logits are q_i^T (k_j + W_e x_ij) * scale / T; their softmax weighs
+            # v_j + W_e x_ij; the sum is multiplied by the sigmoid of the gate's logit.
+            edge_map = None
+            if call.edge_attr is not None:
+                shape = (self.heads, self.out_channels, -1)
+                edge_map = self.lin_edge.weight.view(shape)
+            key, value = z.src
+            own = (value, key, z.dst)
+            inputs = (*own, call.edge_attr, edge_map, self.temperature)
+            scale = self.out_channels**-0.5
+            out, alpha = self.attend(call, inputs, gate_logit, skip, scale=scale)
+        found = call.result(out, alpha)
         if return_attention_weights and is_torch_sparse_tensor(edge_index):
+            # As in PyG, the matrix comes back as it is.
             out, (_, alpha) = found
             return out, (edge_index, alpha)
         return found
@@ -190,11 +223,11 @@ class TemperTransformerConv(AttentionLayer):
             return "lin_edge has hooks or is no plain linear map"
         return reason
 
-    def _projections(self) -> Sides[Linear]:
+    def input_maps(self) -> Sides[Linear]:
         return Sides(self.lin_key, self.lin_query)
 
-    def _node_maps(self) -> tuple[Linear | None, ...]:
-        return self.lin_key, self.lin_value, self.lin_query
+    def node_maps(self) -> tuple[Linear | None, ...]:
+        return self.lin_value, *super().node_maps()
 
     def message_map(self) -> Linear:
         lin: Linear = self.lin_value
@@ -203,80 +236,22 @@ class TemperTransformerConv(AttentionLayer):
     def skip_map(self) -> Linear | None:
         return self.lin_skip if self.root_weight else None
 
-    def _project(self, inputs: Sides[NodeInputs], lins: Sides[Linear]) -> Sides[Any]:
-        if inputs.dst is None:
-            raise ValueError(
-                "the queries need the target nodes' features, but x is (x_src, None); "
-                "pass both"
-            )
-        key = inputs.src.project(lins.src)
-        value = inputs.src.project(self.lin_value)
-        query = inputs.dst.project_targets(lins.dst)
-        if self.qk_norm:
-            key = self._normalize(self.norm_key, key)
-            query = self._normalize(self.norm_query, query)
-        return Sides((key, value), query)
-
     def _normalize(self, norm: nn.Module, z: Tensor) -> Tensor:
         """Divides every head by its root mean square."""
-        split: Tensor = norm(at_least_float32(self._split_heads(z)))
+        split: Tensor = norm(at_least_float32(self.split_heads(z)))
         return split.flatten(-2).to(z.dtype)
 
-    def _split_heads(self, z: Any) -> Any:
-        if isinstance(z, tuple):
-            return tuple([part.view(-1, self.heads, self.out_channels) for part in z])
-        return super()._split_heads(z)
-
-    def _settings(self) -> dict[str, Any]:
-        return {"scale": self.out_channels**-0.5}
-
-    def _attention_inputs(
+    def _messages_of(
         self, graph: Graph, z: Sides[Any], edge_attr: Tensor | None
-    ) -> tuple[Tensor | None, ...]:
-        key, value, query = self._parts(z, edge_attr)
-        edge_map = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        key, value = z.src
+        edge = None
         if edge_attr is not None:
-            weight = self.lin_edge.weight
-            edge_map = weight.view(self.heads, self.out_channels, -1)
-        return value, key, query, edge_attr, edge_map, self.temperature
-
-    def _parts(self, z: Sides[Any], edge_attr: Tensor | None) -> tuple[Tensor, ...]:
-        """Keys, values and queries, if there are edge features where they must be."""
-        if edge_attr is None and self.edge_dim is not None:
-            raise ValueError(
-                f"the layer was made with edge_dim={self.edge_dim}, but edge_attr was "
-                f"not given; pass it, or make the layer without edge_dim"
-            )
-        return *z.src, z.dst
-
-    def _attend_by_messages(
-        self,
-        graph: Graph,
-        z: Sides[Any],
-        edge_attr: Tensor | None,
-        head_seeds: Tensor | None,
-        edge_weight: Tensor | None,
-        edge_bias: Tensor | None,
-    ) -> tuple[Tensor, Tensor]:
-        key, value, query = self._parts(z, edge_attr)
-        edge = (
-            None if edge_attr is None else self._split_heads(self.lin_edge(edge_attr))
+            edge = self.split_heads(self.lin_edge(edge_attr))
+        return (
+            {"query": z.dst, "key": key, "edge": edge},
+            {"value": value, "edge": edge},
         )
-        edge_index = self._message_edges(graph)
-        size = self._pair(Sides(graph.num_src, graph.num_dst))
-        alpha = self.edge_updater(
-            edge_index,
-            query=query,
-            key=key,
-            edge=edge,
-            edge_bias=edge_bias,
-            edge_id=graph.edge_id,
-            head_seeds=head_seeds,
-            size=size,
-        )
-        alpha = weigh(alpha, edge_weight).to(value.dtype)
-        out = self.propagate(edge_index, value=value, alpha=alpha, edge=edge, size=size)
-        return out, alpha
 
     def edge_update(
         self,
@@ -292,7 +267,7 @@ class TemperTransformerConv(AttentionLayer):
     ) -> Tensor:
         key = key_j if edge is None else key_j + edge
         alpha = (at_least_float32(query_i) * key).sum(dim=-1)
-        alpha = alpha * self._settings()["scale"]
+        alpha = alpha * self.out_channels**-0.5
         if self.temperature is not None:
             alpha = alpha / self.temperature
         rows = (index, ptr, dim_size)

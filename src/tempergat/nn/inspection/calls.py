@@ -227,7 +227,7 @@ def layer_call(
         )
 
     given = bound.arguments["edge_index"]
-    sides = check_features(bound.arguments["x"], layer._projections())
+    sides = check_features(bound.arguments["x"], layer.input_maps())
     adjacency = resolve(
         given,
         count_nodes(sides, bound.arguments.get("size"), given),

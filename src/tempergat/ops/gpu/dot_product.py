@@ -275,7 +275,7 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
         (copies * work.num_items, blocks),
         (
             *tables.tensors, dout, dweights, u, r, edge_x, temperature_H, edge_weight,
-            edge_bias, table, saved.out, saved.lse, weight_term, plan.items,
+            edge_bias, table, saved.attended, saved.lse, weight_term, plan.items,
             *by_target[1:], dquery, du, weights, dlogit, dedge_x, dedge_weight, part,
             part_du, dropout.seed,
         ),

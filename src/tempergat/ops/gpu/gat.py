@@ -332,7 +332,7 @@ def _edge_gradients(
     edge_bias.
     """
     saved, (negative_slope,), copies = call.saved, call.settings, call.copies
-    by_target, by_source, out = saved.by_target, saved.by_source, saved.out
+    by_target, by_source, out = saved.by_target, saved.by_source, saved.attended
     assert by_source is not None
     dout, dweights = call.dout.contiguous(), contiguous_or_none(call.dweights)
     has_dst = saved.inputs[2] is not None

@@ -269,7 +269,7 @@ def statistics(
     block, tiles, constants = rows_tile(dout)
     grid = (divide_up(rows, block), tiles)
     constants += (weight_term is not None, score is not None, split_lse)
-    tensors = (dout, saved.out, saved.lse, weight_term, score, table)
+    tensors = (dout, saved.attended, saved.lse, weight_term, score, table)
     launch(_statistics_kernel, grid, tensors, (rows, heads), constants, warps=4)
     return table
 

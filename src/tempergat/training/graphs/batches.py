@@ -100,7 +100,7 @@ class WholeGraph:
         def take(model: NodeClassifier) -> Tensor:
             convs: Any = model.convs
             gated = [conv for conv in convs if conv.gate is not None]
-            return torch.stack([conv.gate_means.take() for conv in gated])
+            return torch.stack([conv.gates.take_mean() for conv in gated])
 
         means: Tensor = runs.observe(self.batch, take, records_gates=True)
         return means

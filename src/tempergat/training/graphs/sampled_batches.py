@@ -156,7 +156,7 @@ class LargeGraph:
 
         def add_batch(nodes: int) -> None:
             for number in gated:
-                sums[number] += convs[number].gate_means.take() * nodes
+                sums[number] += convs[number].gates.take_mean() * nodes
                 counts[number] += nodes
 
         if self._config.eval_batch_size is None:

@@ -2,11 +2,14 @@
 # mypy: disable-error-code="no-untyped-def, assignment"
 """The feature gate in Triton: one pass forward, one backward."""
 
+from typing import Any
+
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
+from tempergat.ops.calls import Backward, Forward
 from tempergat.ops.gpu.common import tile_of_row
 from tempergat.ops.gpu.launching.launch import divide_up, launch
 from tempergat.ops.gpu.sums import rows_tile, store_statistics
@@ -192,3 +195,54 @@ def backward_of_rows(
         warps=4,
     )
     return dlogit, dx, table, part
+
+
+def attend(kernels: Any, call: Forward) -> tuple[Tensor | None, ...]:
+    """Attention with its epilogue; the sum of the gate in parts, [parts, 1].
+
+    Returns:
+        The output, attention's output before the epilogue (None where they are the
+        same), the log-sum-exp, the weights, the sum of the gate and the attention's
+        state.
+    """
+    attended, lse, weights, *state = kernels.forward(call)
+    logit, skip, bias, wants_sum = call.epilogue
+    if not call.epilogue.changes_output:
+        return attended, None, lse, weights, None, *state
+    row = None if bias is None else bias.flatten()
+    part = None
+    if logit is not None:
+        flat, part = forward(logit.flatten(1), attended.flatten(1), row)
+        out = flat.view_as(attended)
+        out = out if skip is None else out.add_(skip)
+    elif skip is not None:
+        out = attended + skip
+        out = out if bias is None else out.add_(bias)
+    else:
+        out = attended + bias
+    gate_sum = part.unsqueeze(1) if part is not None and wants_sum else None
+    return out, attended, lse, weights, gate_sum, *state
+
+
+def gradients(kernels: Any, call: Backward) -> tuple[Tensor | None, ...]:
+    """The gradients of the attention's inputs, of the gate's logit and of the bias."""
+    saved, dout = call.saved, call.dout
+    attended, logit = saved.attended, saved.gate_logit
+    dsums = None if call.dgate_sum is None else call.dgate_sum.flatten()
+    dlogit, dbias, table = None, None, {}
+    if logit is not None:
+        given = (dout.flatten(1), dsums, logit.flatten(1))
+        if call.dweights is None:
+            more = kernels.statistics_options(saved)
+            dlogit, dattended, statistics, part = backward_of_rows(
+                *given, attended, saved.lse, **more
+            )
+            table = {"table": statistics}
+            dbias = part.sum(0).to(dout.dtype) if call.wants_bias else None
+        else:
+            dlogit, dattended = backward(*given, attended.flatten(1))
+        call = call._replace(dout=dattended.view_as(attended))
+        dlogit = dlogit.view_as(attended)
+    if call.wants_bias and dbias is None:
+        dbias = dout.sum(0)
+    return *kernels.backward(call, **table), dlogit, dbias

@@ -1,4 +1,4 @@
-"""Attention with gate and bias as one function: the same numbers as step by step."""
+"""Attention with gate, skip and bias as one op: the same numbers as step by step."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from tempergat.nn import (
     TemperTransformerConv,
     gate_penalty,
 )
-from tempergat.ops import fused
+from tempergat.ops import attention, attention_op
 from tests.support.interpreted import run_interpreted
 
 LAYERS = {"gat": TemperGATConv, "gatv2": TemperGATv2Conv}
@@ -64,6 +64,12 @@ def results(layer: Any, x: Tensor, edges: Tensor, order: int = 1) -> list[Tensor
     return [out.detach(), weights.detach(), *found]
 
 
+def finishes_inside(layer: Any) -> bool:
+    """Whether the op has anything to do after attention."""
+    adds = layer.concat and (layer.bias is not None or layer.residual)
+    return adds or layer.gate in ("post", "head")
+
+
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("backbone", LAYERS)
@@ -73,14 +79,16 @@ def test_outputs_and_gradients_are_those_of_the_steps(
     torch.manual_seed(0)
     layer = LAYERS[backbone](FEATURES, CHANNELS, HEADS, **OPTIONS[options]).double()
     edges, x = edges_and_input()
-    calls: list[Any] = []
-    run = fused._forward
-    monkeypatch.setattr(fused, "_forward", lambda *a: (calls.append(a), run(*a))[1])
+    given: list[Any] = []
+    run = attention_op.run
+    monkeypatch.setattr(
+        attention_op, "run", lambda *a: (given.append(a[3]), run(*a))[1]
+    )
     found = results(layer, x.double(), edges, order)
-    assert len(calls) == 1
-    monkeypatch.setattr(fused, "_fit", lambda *_: False)
+    assert given[-1].changes_output == finishes_inside(layer)
+    monkeypatch.setattr(attention, "_epilogue_of_op", lambda *_: None)
     expected = results(layer, x.double(), edges, order)
-    assert len(calls) == 1
+    assert not given[-1].changes_output
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-11)
 
@@ -140,15 +148,15 @@ def test_wide_features_are_multiplied_once(backbone: str, sparse: bool) -> None:
 
 INTERPRETED = """
 import torch
-from tempergat.ops import fused, gpu
-from tests.ops.test_fused import (
+from tempergat.ops import cpu, gpu
+from tests.ops.test_epilogue import (
     CHANNELS, FEATURES, HEADS, LAYERS, OPTIONS, edges_and_input, results
 )
-choose = fused.choose
+kernels = cpu.kernels
 calls = []
-def on_gpu(kind, call, eager):
-    calls.append(call)
-    return choose(kind, call, eager)[0], gpu
+def of_gpu(op):
+    calls.append(op)
+    return gpu.kernels(op)
 edges, x = edges_and_input()
 for name, backbone in (
     ("plain", "gat"), ("by head", "gatv2"), ("both", "gat"), ("both", "gatv2"),
@@ -157,10 +165,11 @@ for name, backbone in (
 ):
     torch.manual_seed(0)
     layer = LAYERS[backbone](FEATURES, CHANNELS, HEADS, **OPTIONS[name])
-    fused.choose = on_gpu
+    # The op finds them where it finds those of the CPU.
+    cpu.kernels = of_gpu
     found = results(layer, x, edges)
     assert calls
-    fused.choose = choose
+    cpu.kernels = kernels
     exact = results(layer.double(), x.double(), edges)
     for one, other in zip(found, exact, strict=True):
         error = (one.double() - other).abs().max() / other.abs().max().clamp(min=1e-2)
