@@ -9,7 +9,14 @@ from torch import Tensor
 
 from tempergat.ops import attention_op, backend, cpu
 from tempergat.ops.backend import Backend, Choice
-from tempergat.ops.calls import EDGE_INPUTS, Attended, Attention, Call, Epilogue
+from tempergat.ops.calls import (
+    EDGE_INPUTS,
+    NO_EPILOGUE,
+    Attended,
+    Attention,
+    Call,
+    Epilogue,
+)
 from tempergat.ops.checks import (
     check_devices,
     check_dropout,
@@ -284,7 +291,7 @@ def attend_with(
     dropout: float,
     dropout_seed: Tensor | None,
     return_weights: bool,
-    epilogue: Epilogue = Epilogue(),
+    epilogue: Epilogue = NO_EPILOGUE,
     mode: str | None = None,
 ) -> Attended:
     """`attend` with all inputs and settings of an attention, and an epilogue."""
@@ -313,7 +320,7 @@ def attend_with(
         may_finish = chosen.NAME == cpu.NAME or mode == "eager"
         inside = _epilogue_of_op(z, inputs[0], epilogue) if may_finish else None
         out, weights, gate_sum = attention_op.run(
-            attention, graph, inputs, inside or Epilogue(), *rest, return_weights
+            attention, graph, inputs, inside or NO_EPILOGUE, *rest, return_weights
         )
         if inside is not None:
             return Attended(out, weights, gate_sum)

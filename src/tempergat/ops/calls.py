@@ -222,7 +222,7 @@ def _sizes_of(shape: str) -> Callable[[Any], tuple[int, ...]]:
 
 
 class Epilogue(NamedTuple):
-    """What is done with attention's output: ``sigmoid(gate_logit) * out + skip + bias``.
+    """What follows attention: ``out * sigmoid(gate_logit) + skip + bias``.
 
     Attributes:
         gate_logit: The gate before its sigmoid, [T, H, C]; None for no gate.
@@ -240,6 +240,9 @@ class Epilogue(NamedTuple):
     def changes_output(self) -> bool:
         """Whether there is anything to do."""
         return any(x is not None for x in self[:3])
+
+
+NO_EPILOGUE = Epilogue()
 
 
 class Attended(NamedTuple):
@@ -272,7 +275,7 @@ class Forward(NamedTuple):
     settings: tuple[float, ...]
     dropout: float
     weights: bool
-    epilogue: Epilogue = Epilogue()
+    epilogue: Epilogue = NO_EPILOGUE
 
     @classmethod
     def of(cls, attention: Attention, arguments: Any) -> Forward:
