@@ -174,8 +174,7 @@ def _declared(spec: Input) -> str:
 def _forward(backend: Backend, attention: Attention) -> Callable[..., Any]:
     def run_forward(*arguments: Any) -> Any:
         forward = Forward.of(attention, arguments)
-        kernels = backend.kernels(attention.name)
-        found = backend.kernels("gate").attend(kernels, forward)
+        found: Any = backend.attend(attention.name, forward)
         out, attended, lse, weights, gate_sum, *state = found
         heads, absent = out.size(1), (*out.shape[:2], 0)
         return (
@@ -196,8 +195,7 @@ def _backward(backend: Backend, attention: Attention) -> Callable[..., Any]:
     def run_backward(*arguments: Any) -> Any:
         backward = Backward.of(attention, arguments)
         given = backward.saved.given
-        kernels = backend.kernels(attention.name)
-        found = backend.kernels("gate").gradients(kernels, backward)
+        found = backend.gradients(attention.name, backward)
         return tuple(
             empty_gradient(x, spec, given[0])
             if gradient is None

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol
 
+from torch import Tensor
+
 from tempergat.ops import cpu, gpu
-from tempergat.ops.calls import Call
+from tempergat.ops.calls import Backward, Call, Forward
 from tempergat.ops.torch_internals import in_forward_mode, is_exporting
 
 
@@ -36,8 +38,23 @@ class Backend(Protocol):
     def kernels(self, op: str) -> Any:
         """The module with an op's kernels, imported when first needed.
 
-        For an attention and for "gate": ``forward`` and ``backward``; for "dropout",
-        "aggregate" and "outer": ``run``.
+        For an attention: ``forward`` and ``backward``; for "dropout", "aggregate" and
+        "outer": ``run``.
+        """
+
+    def attend(self, attention: str, call: Forward) -> tuple[Tensor | None, ...]:
+        """Runs an attention and its epilogue.
+
+        Returns:
+            The output; attention's output before the epilogue, None where there is no
+            epilogue; the log-sum-exp; the weights and the sum of the gate, None where
+            they are not wanted; the attention's state.
+        """
+
+    def gradients(self, attention: str, call: Backward) -> tuple[Tensor | None, ...]:
+        """The gradients of the inputs, of the gate's logit and of the bias.
+
+        They are None for what is absent or not wanted.
         """
 
 

@@ -13,7 +13,9 @@ from tempergat.ops.cpu import library
 
 # A graph is made by functions of this package, and calls have graphs.
 if TYPE_CHECKING:
-    from tempergat.ops.calls import Call
+    from torch import Tensor
+
+    from tempergat.ops.calls import Backward, Call, Forward
 
 NAME = "cpu"
 DEVICE_TYPE = "cpu"
@@ -42,6 +44,18 @@ def refusal(call: Call) -> str | None:
 def kernels(op: str) -> Any:
     """The module with an op's kernels."""
     return importlib.import_module(f"{__name__}.{op}")
+
+
+def attend(attention: str, call: Forward) -> tuple[Tensor | None, ...]:
+    """Runs an attention and its epilogue; see `Backend.attend`."""
+    results: tuple[Tensor | None, ...] = kernels(attention).forward(call)
+    return results
+
+
+def gradients(attention: str, call: Backward) -> tuple[Tensor | None, ...]:
+    """The gradients of an attention; see `Backend.gradients`."""
+    results: tuple[Tensor | None, ...] = kernels(attention).backward(call)
+    return results
 
 
 def warn_without_kernels() -> None:

@@ -15,7 +15,7 @@ from tempergat.ops.rows import Rows
 
 _NO_ROWS = (0,) * 5
 # What is the same for all copies of a graph.
-_PARAMETERS = {"att", "att_dst", "theta", "edge_map"}
+_PARAMETERS = {"att", "att_dst", "theta", "edge_map", "bias", "dgate_sum"}
 # What has the edges of all copies, or of one where it is the same for all.
 _OF_EDGES = {"edge", "edge_score", "edge_x", "edge_weight", "edge_bias"}
 
@@ -122,6 +122,23 @@ class KernelCall:
         self.add_dense(dedge_weight=dedge_weight, dedge_bias=dedge_bias)
         return dedge_weight, dedge_bias
 
+    def add_dout(self, call: Backward) -> tuple[Tensor | None, Tensor | None]:
+        """The output's gradient; returns those of the gate's logit and of the bias.
+
+        The bias's is one for each copy, for `totals`.
+        """
+        saved, dlogit, dbias = call.saved, None, None
+        self.add_features(dout=call.dout)
+        if saved.gate_logit is not None:
+            dlogit, dattended = map(self.new_features, (saved.attended,) * 2)
+            given = {"gate_logit": saved.gate_logit, "out": saved.attended}
+            self.add_features(**given, dlogit=dlogit, dattended=dattended)
+            self.add_dense(dgate_sum=call.dgate_sum)
+        if saved.bias is not None and call.wants_bias:
+            dbias = self.new_parameter(saved.bias)
+            self.add_dense(dbias=dbias)
+        return dlogit, dbias
+
     def new_edges(self, x: Tensor) -> Tensor:
         """Memory for the gradient of a tensor of edges; that of a padded edge is 0."""
         return x.new_zeros((self.copies * self.num_edges, *x.shape[1:]))
@@ -168,27 +185,41 @@ class KernelCall:
 
     def run_forward(
         self, kernel: str, forward: Forward
-    ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Runs a forward kernel: out [T, H, C], lse [T, H] and the weights [E, H].
+    ) -> tuple[Tensor, Tensor | None, Tensor, Tensor | None, Tensor | None]:
+        """Runs a forward kernel.
 
-        The weights are None where none are wanted.
+        Returns:
+            The output [T, H, C]; attention's output before the epilogue, where it is
+            another and backward may need it; the log-sum-exp [T, H]; the weights
+            [E, H] and the sum of the gate [1, H], where they are wanted.
         """
         _, heads, channels = self.z.shape
         targets = self.copies * (forward.by_target[0].size(0) - 1)
         work = working_dtype(self.z.dtype)
         out = torch.empty(targets, heads, channels, dtype=self.z.dtype, device="cpu")
         lse = torch.empty(targets, heads, dtype=work, device="cpu")
-        weights = None
+        attended = weights = gate_sum = None
         if forward.weights:
             # A padded edge has weight 0.
             edges = self.copies * self.num_edges
             weights = self.z.new_zeros((edges, heads), dtype=work)
         edge_weight, edge_bias = forward.inputs[-2:]
         dense = {"edge_weight": edge_weight, "edge_bias": edge_bias}
-        self.add_features(out=out)
+        epilogue = forward.epilogue
+        if epilogue.changes_output:
+            if forward.by_source is not None:
+                attended = torch.empty_like(out)
+            if epilogue.gate_sum:
+                gate_sum = lse.new_empty(self.copies, heads)
+            logit, skip, bias, _ = epilogue
+            self.add_features(gate_logit=logit, skip=skip, finished=out)
+            self.add_dense(bias=bias, gate_sum=gate_sum)
+        self.add_features(out=out if attended is None else attended)
         self.add_dense(lse=lse, weights=weights, **dense)
         self.run(kernel)
-        return out, lse, weights
+        if gate_sum is not None and self.copies > 1:
+            gate_sum = gate_sum.sum(0, keepdim=True)
+        return out, attended, lse, weights, gate_sum
 
 
 def _addresses(rows: Rows) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from tempergat.ops.reference import EPSILON
 
 
 def forward(call: Forward) -> tuple[Tensor | None, ...]:
-    """Output [T, H, C], log-sum-exp [T, H], weights [E, H] and the nodes' scores."""
+    """What `KernelCall.run_forward` returns, and the nodes' scores."""
     z, att_src, att_dst, z_dst, edge_score, theta, *_ = call.inputs
     (slope,) = call.settings
     edges, dropout = (call.by_target, None), (call.dropout, call.dropout_seed)
@@ -32,7 +32,7 @@ def backward(call: Backward) -> tuple[Tensor | None, ...]:
     dropout = (call.dropout, saved.dropout_seed)
     kernel = KernelCall(z, *edges, slope, *dropout, call.copies)
     _add_scores(kernel, att_src, att_dst, z_dst, theta, *saved.state)
-    kernel.add_features(dout=call.dout)
+    dlogit, dbias = kernel.add_dout(call)
     kernel.add_dense(edge_score=edge_score, lse=saved.lse, dweights=call.dweights)
     dz, datt_src = kernel.new_features(z), kernel.new_parameter(att_src)
     datt_dst, dtheta = (
@@ -52,8 +52,9 @@ def backward(call: Backward) -> tuple[Tensor | None, ...]:
     # Two numbers per head.
     kernel.add_records(2 * z.size(1) * att_src.element_size())
     kernel.run("gat_backward")
-    datt_src, datt_dst, dtheta = kernel.totals(datt_src, datt_dst, dtheta)
-    return dz, datt_src, datt_dst, dz_dst, dedge_score, dtheta, *edge_gradients
+    datt_src, datt_dst, dtheta, dbias = kernel.totals(datt_src, datt_dst, dtheta, dbias)
+    own = (dz, datt_src, datt_dst, dz_dst, dedge_score, dtheta)
+    return *own, *edge_gradients, dlogit, dbias
 
 
 def _add_scores(

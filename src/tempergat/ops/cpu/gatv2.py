@@ -10,7 +10,7 @@ from tempergat.ops.reference import EPSILON
 
 
 def forward(call: Forward) -> tuple[Tensor | None, ...]:
-    """Output [T, H, C], log-sum-exp [T, H] and weights [E, H]."""
+    """What `KernelCall.run_forward` returns."""
     z_src, z_dst, att, edge, edge_x, edge_map, theta, *_ = call.inputs
     if theta is not None:
         att = att / _temperature(theta)
@@ -34,7 +34,8 @@ def backward(call: Backward) -> tuple[Tensor | None, ...]:
     edges = (saved.by_target, saved.by_source)
     dropout = (call.dropout, saved.dropout_seed)
     kernel = KernelCall(z_src, *edges, slope, *dropout, call.copies)
-    kernel.add_features(z_dst=z_dst, edge=edge, dout=call.dout)
+    kernel.add_features(z_dst=z_dst, edge=edge)
+    dlogit, dbias = kernel.add_dout(call)
     kernel.add_dense(att=att, lse=saved.lse, dweights=call.dweights)
     heads, channels = att.shape
     dz_src, dz_dst = kernel.new_features(z_src), kernel.new_features(z_dst)
@@ -54,11 +55,11 @@ def backward(call: Backward) -> tuple[Tensor | None, ...]:
     size = heads * (2 * att.element_size() + (channels + 7) // 8)
     kernel.add_records(size)
     kernel.run("gatv2_backward")
-    datt, dedge_map = kernel.totals(datt, dedge_map)
+    datt, dedge_map, dbias = kernel.totals(datt, dedge_map, dbias)
     if theta is not None and temperature is not None:
         datt, dtheta = _divide_backward(datt, att, theta, temperature)
     own = (dz_src, dz_dst, datt, dedge, dedge_x, dedge_map, dtheta)
-    return *own, *edge_gradients
+    return *own, *edge_gradients, dlogit, dbias
 
 
 def _temperature(theta: Tensor) -> Tensor:

@@ -26,7 +26,7 @@ from torch import Tensor
 from tempergat.ops.random import drop_threshold, keep_scale
 
 # Raised together with kInterfaceVersion in csrc/call.h.
-INTERFACE_VERSION = 11
+INTERFACE_VERSION = 13
 ISAS = ("generic", "avx2", "avx512")
 KERNELS = (
     "gat_forward",
@@ -87,6 +87,15 @@ _PARTS: dict[str, tuple[str, ...]] = {
     "datt_dst": (),
     "dtheta": (),
     "dedge_score": (),
+    "gate_logit": _FEATURES,
+    "skip": _FEATURES,
+    "finished": _FEATURES,
+    "dlogit": _FEATURES,
+    "dattended": _FEATURES,
+    "bias": (),
+    "dbias": (),
+    "gate_sum": (),
+    "dgate_sum": (),
     "edge_width": (),
     "edge_x": (),
     "edge_map": (),

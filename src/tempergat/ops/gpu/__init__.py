@@ -23,7 +23,7 @@ from tempergat.ops.torch_internals import in_dispatch_mode, in_transform, is_tra
 
 # A graph is made by functions of this package, and calls have graphs.
 if TYPE_CHECKING:
-    from tempergat.ops.calls import Call
+    from tempergat.ops.calls import Backward, Call, Forward
 
 NAME = "gpu"
 DEVICE_TYPE = "cuda"
@@ -177,6 +177,22 @@ def is_faster_outer(dout: Sequence[int], x: Sequence[int]) -> bool:
     nodes, models, outs = dout
     is_narrow = max(outs, x[2]) <= _MOST_COLUMNS
     return nodes >= _FEWEST_NODES and models > 1 and x[1] == models and is_narrow
+
+
+def attend(attention: str, call: Forward) -> tuple[Tensor | None, ...]:
+    """Runs an attention and its epilogue; see `Backend.attend`."""
+    results: tuple[Tensor | None, ...] = kernels("gate").attend(
+        kernels(attention), call
+    )
+    return results
+
+
+def gradients(attention: str, call: Backward) -> tuple[Tensor | None, ...]:
+    """The gradients of an attention; see `Backend.gradients`."""
+    results: tuple[Tensor | None, ...] = kernels("gate").gradients(
+        kernels(attention), call
+    )
+    return results
 
 
 def can_group(edge_index: Tensor, largest: int) -> bool:

@@ -9,7 +9,7 @@
 
 namespace tempergat {
 
-constexpr int64_t kInterfaceVersion = 11;
+constexpr int64_t kInterfaceVersion = 13;
 
 enum Storage : int64_t { kFloat32 = 0, kFloat64 = 1, kBfloat16 = 2 };
 enum Isa : int64_t { kGeneric = 0, kAvx2 = 1, kAvx512 = 2 };
@@ -74,6 +74,17 @@ struct Call {
   void* datt_dst;
   void* dtheta;
   void* dedge_score;
+  // What follows attention, see epilogue.h: its inputs, its result and the sum of the
+  // gate by head, and their gradients; bias and its gradient are in the storage type.
+  Features gate_logit;
+  Features skip;
+  Features finished;
+  Features dlogit;
+  Features dattended;
+  const void* bias;
+  void* dbias;
+  void* gate_sum;
+  const void* dgate_sum;
   // Edge features with their linear map: [E, D], [H, C, D] and their gradients.
   int64_t edge_width;
   const void* edge_x;

@@ -6,6 +6,7 @@
 #include "attention/forward.h"
 #include "attention/gat_backward.h"
 #include "attention/gatv2_backward.h"
+#include "epilogue.h"
 
 namespace tempergat {
 namespace TEMPERGAT_ISA {
@@ -13,23 +14,28 @@ namespace {
 
 template <class Shape>
 struct Kernels {
+  using S = typename Shape::S;
+  template <class Backward>
+  static int64_t backward(const Call& call) {
+    return unfinish_then<S>(call, [](const Call& c) { return Backward(c).run(); });
+  }
   static int64_t gat_forward(const Call& call) {
-    return forward<Shape, Kind::kGat>(call);
+    return then_finish<S>(call, forward<Shape, Kind::kGat>);
   }
   static int64_t gatv2_forward(const Call& call) {
-    return forward<Shape, Kind::kGatv2>(call);
+    return then_finish<S>(call, forward<Shape, Kind::kGatv2>);
   }
   static int64_t dot_product_forward(const Call& call) {
-    return forward<Shape, Kind::kDotProduct>(call);
+    return then_finish<S>(call, forward<Shape, Kind::kDotProduct>);
   }
   static int64_t gat_backward(const Call& call) {
-    return GatBackward<Shape>(call).run();
+    return backward<GatBackward<Shape>>(call);
   }
   static int64_t gatv2_backward(const Call& call) {
-    return Gatv2Backward<Shape>(call).run();
+    return backward<Gatv2Backward<Shape>>(call);
   }
   static int64_t dot_product_backward(const Call& call) {
-    return DotProductBackward<Shape>(call).run();
+    return backward<DotProductBackward<Shape>>(call);
   }
   static int64_t aggregate(const Call& call) {
     return tempergat::TEMPERGAT_ISA::aggregate<Shape>(call);

@@ -198,13 +198,7 @@ def backward_of_rows(
 
 
 def attend(kernels: Any, call: Forward) -> tuple[Tensor | None, ...]:
-    """Attention with its epilogue; the sum of the gate in parts, [parts, 1].
-
-    Returns:
-        The output, attention's output before the epilogue (None where they are the
-        same), the log-sum-exp, the weights, the sum of the gate and the attention's
-        state.
-    """
+    """As `Backend.attend`; the sum of the gate in parts, [parts, 1]."""
     attended, lse, weights, *state = kernels.forward(call)
     logit, skip, bias, wants_sum = call.epilogue
     if not call.epilogue.changes_output:
@@ -225,7 +219,7 @@ def attend(kernels: Any, call: Forward) -> tuple[Tensor | None, ...]:
 
 
 def gradients(kernels: Any, call: Backward) -> tuple[Tensor | None, ...]:
-    """The gradients of the attention's inputs, of the gate's logit and of the bias."""
+    """As `Backend.gradients`."""
     saved, dout = call.saved, call.dout
     attended, logit = saved.attended, saved.gate_logit
     dsums = None if call.dgate_sum is None else call.dgate_sum.flatten()
