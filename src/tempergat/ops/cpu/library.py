@@ -26,7 +26,7 @@ from torch import Tensor
 from tempergat.ops.random import drop_threshold, keep_scale
 
 # Raised together with kInterfaceVersion in csrc/call.h.
-INTERFACE_VERSION = 11
+INTERFACE_VERSION = 12
 ISAS = ("generic", "avx2", "avx512")
 KERNELS = (
     "gat_forward",
@@ -99,9 +99,6 @@ _PARTS: dict[str, tuple[str, ...]] = {
     "scale": (),
     "key": _FEATURES,
     "dkey": _FEATURES,
-    "pulled_query": (),
-    "dpulled_query": (),
-    "pulled_dout": (),
     "edge_sum": (),
     "records": _FEATURES,
 }
