@@ -108,9 +108,6 @@ _PARTS: dict[str, tuple[str, ...]] = {
     "scale": (),
     "key": _FEATURES,
     "dkey": _FEATURES,
-    "pulled_query": (),
-    "dpulled_query": (),
-    "pulled_dout": (),
     "edge_sum": (),
     "records": _FEATURES,
 }

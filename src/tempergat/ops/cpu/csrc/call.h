@@ -97,14 +97,10 @@ struct Call {
   void* dedge_weight;
   void* dedge_bias;
   // Dot products: the factor of the logits, with T itself as theta; values are z_src, and
-  // queries z_dst. With edge features, [T, H, D] each: edge_map^T query, its gradient,
-  // edge_map^T dout, and the sum of the features times the weights.
+  // queries z_dst. The sum of edge features times the weights, [T, H, D].
   double scale;
   Features key;
   Features dkey;
-  const void* pulled_query;
-  void* dpulled_query;
-  const void* pulled_dout;
   void* edge_sum;
   // What a later pass of backward needs to know of an edge; the stride is in bytes.
   Features records;

@@ -1,7 +1,7 @@
 // The functions Python calls; each picks the machine's best instruction set.
-#include "attention/dropout.h"
 #include "attention/scores.h"
 #include "call.h"
+#include "dropout.h"
 #include "graphs/checksum.h"
 #include "graphs/grouping.h"
 #include "graphs/topology.h"

@@ -18,8 +18,7 @@ int64_t aggregate(const Call& call) {
   const A* weights = static_cast<const A*>(call.weights);
   const int64_t H = shape.heads, batch = shape.batch_size();
 
-  auto work = [&](int64_t i, char* base) {
-    A* sum = reinterpret_cast<A*>(base);
+  auto row = [&](int64_t i, A* sum) {
     const int64_t end = edges.pointer[i + 1];
     for (int64_t c = 0; c < shape.padded(); ++c) sum[c] = 0;
     for (int64_t from = edges.pointer[i]; from < end; from += batch) {
@@ -31,11 +30,15 @@ int64_t aggregate(const Call& call) {
       });
     }
     S* to = static_cast<S*>(call.out.data) + i * call.out.stride;
-    shape.pack(sum, to, [](int64_t) { return A(1); });
+    shape.pack(sum, to);
   };
   shape.prepare(call.out);
-  return over_rows(edges, shape.width(), call.threads,
-                   shape.padded() * int64_t(sizeof(A)), work);
+  return over_chunks(Chunks(edges, shape.width()), call.threads,
+                     shape.padded() * int64_t(sizeof(A)),
+                     [&](int64_t, int64_t first, int64_t end, char* base) {
+                       for (int64_t i = first; i < end; ++i)
+                         row(i, reinterpret_cast<A*>(base));
+                     });
 }
 
 }  // namespace

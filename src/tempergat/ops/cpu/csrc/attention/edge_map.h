@@ -48,17 +48,24 @@ struct EdgeMap {
     }
   }
 
+  // So many chunks that their sums of products take little memory.
+  int64_t most_chunks() const {
+    constexpr int64_t room = int64_t(1) << 22;
+    return map && width ? larger<int64_t>(16, smaller(Chunks::most, room / size()))
+                        : Chunks::most;
+  }
+
   // Asks for the features that are needed some edges later.
   TEMPERGAT_PREFETCH prefetch(const Edges& edges, int64_t slot) const {
     if ((slot += 16) < edges.slots) prefetch_line(features(edges.position[slot]));
   }
 
-  // Adds to `sums` [D, H, C], padded, the products of the features of some edges with
-  // share(k), a block of one head. In the block's own type for these edges, then in
+  // Adds to `sums` [D, H, C], padded, the products of features(k) [D], for some edges or
+  // nodes, with share(k), a block of one head. In the block's own type for these, then in
   // double.
-  template <class Share>
-  void add_products(const Edges& edges, int64_t from, int64_t count, int64_t h,
-                    int64_t b, const Share& share, double* sums) const {
+  template <class Own, class Share>
+  void add_products(int64_t count, int64_t h, int64_t b, const Own& features,
+                    const Share& share, double* sums) const {
     using D = Vec<double, W>;
     double* to = sums + (h * shape.blocks() + b) * W;
     over_heads(width, [&](auto lanes, int64_t first) {
@@ -66,7 +73,7 @@ struct EdgeMap {
       V sum[L];
       for (int d = 0; d < L; ++d) sum[d] = V{};
       for (int64_t k = 0; k < count; ++k) {
-        const A* own = features(edges.position[from + k]) + first;
+        const A* own = features(k) + first;
         const V factor = share(k);
         for (int d = 0; d < L; ++d) sum[d] += factor * own[d];
       }

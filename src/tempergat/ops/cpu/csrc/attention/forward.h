@@ -32,7 +32,7 @@ int64_t forward(const Call& call) {
   const int64_t batch = shape.batch_size();
 
   struct Memory {
-    A *weighted_sum, *z_i, *att;                // [H, C], padded
+    A *weighted_sum, *z_i, *att;                // [H, C], padded; of each target
     A* edge_map;                                // [D, H, C], padded
     A *features, *edge_sum;                     // [H, D], of dot products
     A* logit;                                   // [batch, H]; then the weights
@@ -41,15 +41,15 @@ int64_t forward(const Call& call) {
     uint32_t* seeds;
     int64_t bytes;
     Memory(char* base, const Shape& shape, int64_t batch, int64_t padded_heads,
-           int64_t map_size, int64_t features_size) {
+           int64_t rows, int64_t map_size, int64_t features_size) {
       Pieces pieces{base};
       const int64_t H = shape.heads;
-      weighted_sum = pieces.take<A>(shape.padded());
-      z_i = pieces.take<A>(V2 || Dot ? shape.padded() : 0);
+      weighted_sum = pieces.take<A>(rows * shape.padded());
+      z_i = pieces.take<A>(V2 || Dot ? rows * shape.padded() : 0);
       att = pieces.take<A>(V2 ? shape.padded() : 0);
       edge_map = pieces.take<A>(map_size);
-      features = pieces.take<A>(features_size);
-      edge_sum = pieces.take<A>(features_size);
+      features = pieces.take<A>(rows * features_size);
+      edge_sum = pieces.take<A>(rows * features_size);
       logit = pieces.take<A>(batch * H);
       max_logit = pieces.take<A>(H);
       denominator = pieces.take<A>(H);
@@ -60,25 +60,20 @@ int64_t forward(const Call& call) {
     }
   };
 
-  const int64_t map_size = V2 && pairs.projected ? pairs.projected.size() : 0;
+  const int64_t map_size = V2 || Dot ? dots.map_size() : 0;
   const int64_t features_size = Dot ? dots.size() : 0;
+  const int64_t most_rows = Dot ? dots.rows() : 1;
   auto memory = [&](char* base) {
-    return Memory(base, shape, batch, dropout.padded(), map_size, features_size);
-  };
-  auto start = [&](char* base) {
-    Memory m = memory(base);
-    dropout.split(m.seeds);
-    if constexpr (V2) shape.pad(att, m.att);
-    if (map_size) pairs.projected.unpack(m.edge_map);
+    return Memory(base, shape, batch, dropout.padded(), most_rows, map_size,
+                  features_size);
   };
 
-  auto work = [&](int64_t i, char* base) {
-    Memory m = memory(base);
+  // One target, with m of its own: weighted_sum and edge_sum, lse and weights.
+  auto row = [&](int64_t i, const Memory& m) {
     const int64_t begin = edges.pointer[i], end = edges.pointer[i + 1];
     for (int64_t k = 0; k < shape.padded(); ++k) m.weighted_sum[k] = 0;
     for (int64_t h = 0; h < H; ++h) m.denominator[h] = 0, m.max_logit[h] = -INFINITY;
     if constexpr (V2) shape.unpack(z_dst.row(i), z_dst.end, m.z_i);
-    if constexpr (Dot) dots.load_query(i, m.z_i, m.features);
     for (int64_t d = 0; d < features_size; ++d) m.edge_sum[d] = 0;
 
     for (int64_t from = begin; from < end; from += batch) {
@@ -165,13 +160,11 @@ int64_t forward(const Call& call) {
             [&](int64_t k, int64_t h) { return m.logit[k * H + h]; }, m.edge_sum);
     }
 
-    S* out = static_cast<S*>(call.out.data) + i * call.out.stride;
-    auto inverse = [&](int64_t h) {
-      return m.denominator[h] != 0 ? A(1) / m.denominator[h] : A(0);
-    };
-    shape.pack(m.weighted_sum, out, inverse);
-    if constexpr (Dot) dots.put_features(m.edge_sum, i, call.edge_sum, inverse);
     for (int64_t h = 0; h < H; ++h) {
+      const A inverse = m.denominator[h] != 0 ? A(1) / m.denominator[h] : A(0);
+      for (int64_t c = 0; c < blocks * W; ++c) m.weighted_sum[h * blocks * W + c] *= inverse;
+      for (int64_t d = 0; d < features_size / H; ++d)
+        m.edge_sum[h * (features_size / H) + d] *= inverse;
       lse[i * H + h] = end > begin ? m.max_logit[h] + std::log(m.denominator[h]) : A(0);
       // Where all logits are minus infinity, all weights are 0, in backward too.
       if (m.denominator[h] != 0 || end == begin) continue;
@@ -190,9 +183,40 @@ int64_t forward(const Call& call) {
         edge_weight.multiply(edges, k, 1, weight);
       }
   };
+
+  auto work = [&](int64_t, int64_t begin, int64_t end, char* base) {
+    const Memory m = memory(base);
+    dropout.split(m.seeds);
+    if constexpr (V2) shape.pad(att, m.att);
+    if (map_size) dots.edge.unpack(m.edge_map);
+    for (int64_t first = begin; first < end; first += most_rows) {
+      const int64_t count = smaller(most_rows, end - first);
+      if constexpr (Dot) {
+        dots.load_queries(first, count, m.z_i);
+        dots.pull_back(count, m.z_i, m.features);
+      }
+      for (int64_t r = 0; r < count; ++r) {
+        Memory own = m;
+        own.weighted_sum += r * shape.padded();
+        if constexpr (Dot) own.z_i += r * shape.padded();
+        own.features += r * features_size;
+        own.edge_sum += r * features_size;
+        row(first + r, own);
+      }
+      if constexpr (Dot) {
+        if (features_size)
+          __builtin_memcpy(static_cast<A*>(call.edge_sum) + first * features_size,
+                           m.edge_sum, size_t(count * features_size) * sizeof(A));
+        dots.add_push(count, m.edge_map, m.edge_sum, m.weighted_sum);
+      }
+      for (int64_t r = 0; r < count; ++r)
+        shape.pack(m.weighted_sum + r * shape.padded(),
+                   static_cast<S*>(call.out.data) + (first + r) * call.out.stride);
+    }
+  };
   shape.prepare(call.out);
-  return over_rows(edges, shape.width(), call.threads, memory(nullptr).bytes, start,
-                   work, [](int64_t, char*) {});
+  return over_chunks(Chunks(edges, shape.width()), call.threads, memory(nullptr).bytes,
+                     work);
 }
 
 }  // namespace

@@ -93,10 +93,13 @@ struct GatBackward {
 
   template <class Row>
   int64_t pass(const Edges& edges, int64_t width, Row row) const {
-    auto start = [&](char* base) { dropout.split(Memory(base, *this).seeds); };
-    auto work = [&](int64_t i, char* base) { (this->*row)(i, Memory(base, *this)); };
-    return over_rows(edges, width, call.threads, Memory(nullptr, *this).bytes, start,
-                     work, [](int64_t, char*) {});
+    auto work = [&](int64_t, int64_t first, int64_t end, char* base) {
+      const Memory m(base, *this);
+      dropout.split(m.seeds);
+      for (int64_t i = first; i < end; ++i) (this->*row)(i, m);
+    };
+    return over_chunks(Chunks(edges, width), call.threads,
+                       Memory(nullptr, *this).bytes, work);
   }
 
   // By target: lse, and 1 / the sum of the recomputed weights where lse is large.
@@ -191,7 +194,7 @@ struct GatBackward {
       }
     }
     S* to = static_cast<S*>(call.dz_src.data) + j * call.dz_src.stride;
-    shape.pack(m.dz, to, [](int64_t) { return A(1); });
+    shape.pack(m.dz, to);
   }
 
   // A few blocks of one head: their part of sum_i beta_ij dout_i and of <dout_i, z_j>.

@@ -28,14 +28,14 @@ struct Gatv2Backward : Gatv2State<Shape> {
   using typename Base::Word;
   using Base::batch, Base::blocks, Base::by_source, Base::by_target, Base::C, Base::call;
   using Base::dout, Base::dropout, Base::edge_gradients, Base::H, Base::map_size;
-  using Base::most_chunks, Base::pairs, Base::put_totals, Base::record, Base::records;
+  using Base::pairs, Base::put_totals, Base::record, Base::records;
   using Base::shape, Base::share, Base::signs, Base::softmax_row, Base::W, Base::z_dst;
   using Base::z_src;
   explicit Gatv2Backward(const Call& c) : Base(c) {}
 
   int64_t run() const {
     const int64_t padded = shape.padded();
-    const Chunks targets(by_target, shape.width(), most_chunks());
+    const Chunks targets(by_target, shape.width(), pairs.projected.most_chunks());
     const Chunks sources(by_source, shape.width());
     Partial of_targets(targets.count, padded), of_sources(sources.count, padded);
     Partial products(targets.count, map_size);
@@ -45,25 +45,20 @@ struct Gatv2Backward : Gatv2State<Shape> {
     shape.prepare(call.dz_dst);
     shape.prepare(call.dedge);
     records.prepare();
-    int64_t status = pass(targets, of_targets, [&](int64_t i, const Memory& m) {
-      target(i, m);
-    }, [&](int64_t chunk, const Memory& m) { products.put(chunk, m.products); });
+    int64_t status = pass(targets, of_targets, &products, &Gatv2Backward::target);
     if (status == kDone)
-      status = pass(sources, of_sources, [&](int64_t j, const Memory& m) {
-        source(j, m);
-      }, [](int64_t, const Memory&) {});
+      status = pass(sources, of_sources, nullptr, &Gatv2Backward::source);
     if (status == kDone) put_totals(of_targets, of_sources, products);
     return status;
   }
 
-  template <class Row, class Finish>
-  int64_t pass(const Chunks& chunks, Partial& datt, const Row& row,
-               const Finish& finish_chunk) const {
-    auto start = [&](char* base) {
-      Memory m(base, *this);
+  template <class Row>
+  int64_t pass(const Chunks& chunks, Partial& datt, Partial* products, Row row) const {
+    auto work = [&](int64_t chunk, int64_t first, int64_t end, char* base) {
+      const Memory m(base, *this);
       shape.pad(static_cast<const A*>(call.att), m.att);
       for (int64_t c = 0; c < shape.padded(); ++c) m.datt[c] = 0;
-      if (map_size) {
+      if (products && map_size) {
         pairs.projected.unpack(m.map);
         for (int64_t c = 0; c < map_size; ++c) {
           m.products[c] = 0;
@@ -71,15 +66,12 @@ struct Gatv2Backward : Gatv2State<Shape> {
         }
       }
       dropout.split(m.seeds);
-    };
-    auto work = [&](int64_t i, char* base) { row(i, Memory(base, *this)); };
-    auto finish = [&](int64_t chunk, char* base) {
-      const Memory m(base, *this);
+      for (int64_t i = first; i < end; ++i) (this->*row)(i, m);
       datt.put(chunk, m.datt);
-      finish_chunk(chunk, m);
+      if (products) products->put(chunk, m.products);
     };
     const int64_t bytes = Memory(nullptr, *this).pieces.used;
-    return over_rows(chunks, call.threads, bytes, start, work, finish);
+    return over_chunks(chunks, call.threads, bytes, work);
   }
 
   void target(int64_t i, const Memory& m) const {
@@ -154,7 +146,8 @@ struct Gatv2Backward : Gatv2State<Shape> {
     for (int64_t h = 0; h < H; ++h)
       for (int64_t b = 0; b < blocks; ++b)
         edge.add_products(
-            by_target, from, count, h, b,
+            count, h, b,
+            [&](int64_t k) { return edge.features(by_target.position[from + k]); },
             [&](int64_t k) { return share(by_target.position[from + k], h, b); },
             m.products);
     for (int64_t k = 0; k < count; ++k) {

@@ -56,13 +56,6 @@ struct Gatv2State : SoftmaxBackward<Shape> {
     }
   };
 
-  // So many that the sums of all chunks over the edges' features take little memory.
-  int64_t most_chunks() const {
-    constexpr int64_t room = int64_t(1) << 22;
-    return map_size ? larger<int64_t>(16, smaller(Chunks::most, room / map_size))
-                    : Chunks::most;
-  }
-
   // Writes datt and dedge_map from the sums of all chunks.
   void put_totals(const Partial& of_targets, const Partial& of_sources,
                   const Partial& products) const {

@@ -98,11 +98,11 @@ struct Chunks {
   }
 };
 
-// Runs work(row, memory) over all rows, finish(chunk, memory) after each chunk; memory
+// Runs work(chunk, its first row, the row after its last, memory) for all chunks; memory
 // is `bytes` of a thread's own, zeroed once.
-template <class Start, class Work, class Finish>
-inline int64_t over_rows(const Chunks& chunks, int64_t threads, int64_t bytes,
-                         const Start& start, const Work& work, const Finish& finish) {
+template <class Work>
+inline int64_t over_chunks(const Chunks& chunks, int64_t threads, int64_t bytes,
+                           const Work& work) {
   threads = larger<int64_t>(1, smaller(threads, chunks.count));
   bytes = (bytes + 127) / 64 * 64;
   // Not every system can be asked for aligned memory.
@@ -119,27 +119,11 @@ inline int64_t over_rows(const Chunks& chunks, int64_t threads, int64_t bytes,
     thread = entered++;
     char* own_memory = memory + thread * bytes;
 #pragma omp for schedule(dynamic, 1)
-    for (int64_t chunk = 0; chunk < chunks.count; ++chunk) {
-      start(own_memory);
-      int64_t end = chunks.first(chunk + 1);
-      for (int64_t row = chunks.first(chunk); row < end; ++row) work(row, own_memory);
-      finish(chunk, own_memory);
-    }
+    for (int64_t chunk = 0; chunk < chunks.count; ++chunk)
+      work(chunk, chunks.first(chunk), chunks.first(chunk + 1), own_memory);
   }
   free(room);
   return kDone;
-}
-template <class Start, class Work, class Finish>
-inline int64_t over_rows(const Edges& edges, int64_t width, int64_t threads,
-                         int64_t bytes, const Start& start, const Work& work,
-                         const Finish& finish) {
-  return over_rows(Chunks(edges, width), threads, bytes, start, work, finish);
-}
-template <class Work>
-inline int64_t over_rows(const Edges& edges, int64_t width, int64_t threads,
-                         int64_t bytes, const Work& work) {
-  return over_rows(
-      edges, width, threads, bytes, [](char*) {}, work, [](int64_t, char*) {});
 }
 
 // Hands out aligned pieces of a thread's memory; with base null it only counts them.
@@ -262,7 +246,10 @@ struct Shape {
       for (int64_t b = 0; b < blocks(); ++b)
         store<W>(to + (h * blocks() + b) * W, block(row + h * channels, b, end));
   }
-  // Writes padded memory, each head times a factor, to a row in storage.
+  // Writes padded memory to a row in storage, each head times a factor where one is given.
+  void pack(const A* from, S* row) const {
+    pack(from, row, [](int64_t) { return A(1); });
+  }
   template <class Factor>
   void pack(const A* from, S* row, const Factor& factor) const {
     for (int64_t h = 0; h < heads; ++h) {

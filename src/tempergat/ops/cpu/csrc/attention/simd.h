@@ -121,9 +121,11 @@ template <int N>
 struct HeadLanes {
   static constexpr int count = N;
 };
-template <class Work>
+template <int Most = 8, class Work>
 inline void over_heads(int64_t heads, const Work& work) {
   int64_t h = 0;
+  if constexpr (Most > 8)
+    for (; h + Most <= heads; h += Most) work(HeadLanes<Most>{}, h);
   for (; h + 8 <= heads; h += 8) work(HeadLanes<8>{}, h);
   for (; h + 4 <= heads; h += 4) work(HeadLanes<4>{}, h);
   for (; h < heads; ++h) work(HeadLanes<1>{}, h);

@@ -6,7 +6,7 @@
 #include <new>
 #include <vector>
 
-#include "../call.h"
+#include "call.h"
 
 // One loop compiled for several instruction sets, chosen when it is first called.
 #if defined(TEMPERGAT_X86) && defined(__GNUC__) && defined(__linux__)
