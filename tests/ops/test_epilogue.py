@@ -12,7 +12,8 @@ from tempergat.nn import (
     TemperTransformerConv,
     gate_penalty,
 )
-from tempergat.ops import attention, attention_op
+from tempergat.ops import Epilogue, attention, attention_op
+from tests.support.attention_cases import GRAPHS, Settings, in_order, make_inputs
 from tests.support.interpreted import run_interpreted
 
 LAYERS = {"gat": TemperGATConv, "gatv2": TemperGATv2Conv}
@@ -229,3 +230,46 @@ def test_a_gpu_agrees_with_float64(backbone: str, order: int) -> None:
             scale = other.abs().max().clamp(min=1e-2)
             limit = 5e-6 if order == 1 else 2e-4
             assert (one.double() - other).abs().max() / scale < limit
+
+
+@pytest.mark.parametrize("case", range(24))
+def test_kernels_finish_as_torch_does(
+    case: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generator = torch.Generator().manual_seed(case)
+
+    def draw(*choices: Any) -> Any:
+        return choices[int(torch.randint(len(choices), (), generator=generator))]
+
+    kind, copies = draw("gat", "gatv2", "dot_product"), draw(1, 1, 3)
+    heads, channels = draw(1, 3, 8), draw(1, 5, 8, 16, 40)
+    dtype = draw(torch.float32, torch.float64, torch.bfloat16)
+    graph = GRAPHS[draw("random", "bipartite", "hub")]().repeat(copies)
+    inputs = make_inputs(kind, graph, heads, channels, dtype, Settings())
+    own = tuple(in_order(kind, inputs))[:-2]
+    rows, width = graph.num_dst, heads * channels
+    given = [
+        torch.randn(shape, generator=generator).to(dtype) if draw(True, False) else None
+        for shape in ((rows, width), (rows, width), (width,))
+    ]
+    if given[0] is not None:
+        # Rows of padding, and gates beyond the range of exp.
+        given[0][0], given[0][1] = -torch.inf, 200.0
+    leaves = [x.requires_grad_() for x in (*own, *given) if x is not None]
+    upstream = torch.randn(rows, width, generator=generator).to(dtype)
+
+    def step() -> list[Tensor]:
+        epilogue = Epilogue(*given, gate_sum=draw(True))
+        out, _, total = attention.attend_and_gate(
+            kind, graph, own, epilogue, mode="eager"
+        )
+        loss = (out * upstream).sum()
+        loss = loss if total is None else loss + 3 * total.sum()
+        return [out, *torch.autograd.grad(loss, leaves)]
+
+    found = step()
+    monkeypatch.setattr(attention, "_epilogue_of_op", lambda *_: None)
+    tolerance = {torch.float64: 1e-12, torch.float32: 1e-5}.get(dtype, 0.05)
+    for one, other in zip(found, step(), strict=True):
+        scale = float(other.abs().max())
+        torch.testing.assert_close(one, other, rtol=tolerance, atol=tolerance * scale)
