@@ -56,13 +56,11 @@ class Target(NamedTuple):
     def programs(self, needs: "Needs") -> int:
         """How many programs a multiprocessor runs at once: the occupancy."""
         registers = -(-max(needs.registers, 1) // self.step) * self.step
-        fitting = [
+        return min(
             self.warps // needs.warps,
             self.registers // registers // needs.warps,
-        ]
-        if needs.shared:
-            fitting.append(self.shared // needs.shared)
-        return min(fitting)
+            self.shared // max(needs.shared, 1),
+        )
 
 
 _MB, _KB = 2**20, 2**10
