@@ -121,7 +121,8 @@ def _attentions_of_edges(op: str) -> Iterator[str]:
         Settings, edge_weight=True, edge_bias=True, weights=True, dropout=0.3
     )
     projected = {"edge_width": 3} if op != "gat" else {"edge": True}
-    shared = {"targets": "shared", "edge": True}
+    theta = "head" if op == "dot_product" else None
+    shared = {"targets": "shared", "edge": True, "theta": theta}
     plain = Settings(weights=True, dropout=0.3, targets="shared")
     yield f"{op} 4x64 bfloat16 of copies"
     _attend(op, every(**projected, theta="head"), 4, 64, HALF, copies=2)
