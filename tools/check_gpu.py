@@ -11,20 +11,21 @@ import csv
 import os
 import re
 import struct
-import subprocess
 import sys
-import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 TABLE = Path(__file__).parents[1] / "benchmarks" / "results" / "gpu_kernels.csv"
 # Instructions may grow by so much without being a fault.
 GROWTH = 1.1
-# Reading and writing global memory, as `operations` has them.
+# Reading and writing global memory, as `read_cubin` has them.
 _LOAD, _STORE = 0x181, 0x186
+# Records of a cubin's section `.nv.info`: a head, which kernel, and the number.
+_REGISTERS, _STACK = (rb"\x04%c\x08\0.{4}(.{4})" % fact for fact in b"\x2f\x11")
 
 
 class Target(NamedTuple):
@@ -55,13 +56,11 @@ class Target(NamedTuple):
     def programs(self, needs: "Needs") -> int:
         """How many programs a multiprocessor runs at once: the occupancy."""
         registers = -(-max(needs.registers, 1) // self.step) * self.step
-        fitting = [
+        return min(
             self.warps // needs.warps,
             self.registers // registers // needs.warps,
-        ]
-        if needs.shared:
-            fitting.append(self.shared // needs.shared)
-        return min(fitting)
+            self.shared // max(needs.shared, 1),
+        )
 
 
 _MB, _KB = 2**20, 2**10
@@ -91,41 +90,31 @@ class Needs(NamedTuple):
 
 # Kernel, form and target.
 Key = tuple[str, str, str]
-KEYS = ("kernel", "form", "target")
 
 
-class _Launcher:
-    def __init__(self, *_: Any) -> None:
-        pass
-
-
-class _Driver:
-    """What Triton asks of a driver to compile; each target is a device of its own."""
-
-    launcher_cls = _Launcher
-
-    def __init__(self, number: int, target: Any) -> None:
-        self.get_current_device = lambda: number
-        self.get_current_stream = lambda device: 0
-        self.get_current_target = lambda: target
-
-
-def compile_all(name: str, quick: bool) -> tuple[dict[Key, Any], list[str]]:
-    """All kernels for a target, compiled, and what is wrong with those that do not."""
+def compile_all(name: str, quick: bool) -> dict[Key, Any]:
+    """All kernels for a target, compiled; in words, why a kernel does not compile."""
     from triton.backends.compiler import GPUTarget
     from triton.runtime import driver
 
     from tempergat.ops.gpu.launching.launch import compile_kernel
-    from tests.support.gpu_forms import Form, forms
+    from tests.support.gpu_forms import forms
 
     target = TARGETS[name]
-    number = list(TARGETS).index(name)
     kind = GPUTarget(target.backend, target.arch, target.lanes)
-    driver.set_active(_Driver(number, kind))
+    # What Triton asks of a driver to compile; each target is a device of its own.
+    number = list(TARGETS).index(name)
+    driver.set_active(
+        SimpleNamespace(
+            get_current_device=lambda: number,
+            get_current_stream=lambda device: 0,
+            get_current_target=lambda: kind,
+        )
+    )
 
-    def build(form: Form) -> Any:
+    def build(launch: Any) -> Any:
         try:
-            return compile_kernel(form.kernel, *form[3:])
+            return compile_kernel(*launch)
         except Exception as error:
             cause = error.__cause__ or error
             lines = [x.strip() for x in f"{cause}".splitlines() if x.strip(" ^")]
@@ -133,25 +122,20 @@ def compile_all(name: str, quick: bool) -> tuple[dict[Key, Any], list[str]]:
 
     wanted = forms(target.cache, quick)
     with ThreadPoolExecutor(os.cpu_count()) as threads:
-        built = list(threads.map(build, wanted))
-    keys = [(form.name, form.call, name) for form in wanted]
-    made = {key: x for key, x in zip(keys, built, strict=True) if type(x) is not str}
-    faults = [
-        f"{' '.join(key)}: {x}"
-        for key, x in zip(keys, built, strict=True)
-        if type(x) is str
-    ]
-    return made, faults
+        built = threads.map(build, wanted.values())
+        return {(*key, name): x for key, x in zip(wanted, built, strict=True)}
 
 
 def needs_of(compiled: Any) -> Needs:
     """What a compiled kernel needs, read from its machine code."""
-    warps = compiled.metadata.num_warps
+    warps, shared = compiled.metadata.num_warps, compiled.metadata.shared
     if "cubin" in compiled.asm:
-        return _needs_on_nvidia(compiled, warps)
+        registers, stack, codes = read_cubin(compiled.asm["cubin"])
+        counts = (len(codes), codes.count(_LOAD), codes.count(_STORE))
+        return Needs(warps, registers, stack, shared, *counts)
     text = compiled.asm["amdgcn"]
-    code = [x for x in text.splitlines() if re.match(r"\t[a-z]+_\w", x)]
-    registers, stack, shared = (
+    code = re.findall(r"^\t([a-z]+_\w+)", text, re.MULTILINE)
+    registers, stack, own_shared = (
         int(re.findall(rf"\.{fact}:\s+(\d+)", text)[-1])
         for fact in (
             "vgpr_count",
@@ -159,96 +143,81 @@ def needs_of(compiled: Any) -> Needs:
             "group_segment_fixed_size",
         )
     )
-    return Needs(
-        warps, registers, stack, max(shared, compiled.metadata.shared), len(code),
-        sum(bool(re.match(r"\t(global|buffer|flat)_load", x)) for x in code),
-        sum(bool(re.match(r"\t(global|buffer|flat)_store", x)) for x in code),
-    )  # fmt: skip
+    loads, stores = (
+        sum(bool(re.match(f"(global|buffer|flat)_{way}", x)) for x in code)
+        for way in ("load", "store")
+    )
+    shared = max(shared, own_shared)
+    return Needs(warps, registers, stack, shared, len(code), loads, stores)
 
 
-def _needs_on_nvidia(compiled: Any, warps: int) -> Needs:
-    from triton.backends import nvidia
-
-    tool = Path(nvidia.__file__).with_name("bin") / "cuobjdump"
-    cubin = compiled.asm["cubin"]
-    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(cubin)
-        file.flush()
-        command = [str(tool), "-res-usage", file.name]
-        run = subprocess.run(command, capture_output=True, text=True, check=True)
-    usage = re.search(r"REG:(\d+) STACK:(\d+)", run.stdout + run.stderr)
-    assert usage is not None
-    codes = operations(cubin)
-    counts = (len(codes), codes.count(_LOAD), codes.count(_STORE))
-    return Needs(warps, *map(int, usage.groups()), compiled.metadata.shared, *counts)
-
-
-def operations(cubin: bytes) -> list[int]:
-    """The operation of each instruction; the disassembler takes 0.2 s for each kernel.
+def read_cubin(cubin: bytes) -> tuple[int, int, list[int]]:
+    """Registers, stack, and the operation of each instruction.
 
     An instruction has 16 bytes since compute capability 7.0, and its lowest 9 bits say
-    what it does.
+    what it does. NVIDIA's disassembler takes 0.2 s for each kernel.
     """
     (start,) = struct.unpack_from("<Q", cubin, 0x28)
     size, count, names = struct.unpack_from("<HHH", cubin, 0x3A)
-    sections = [
-        struct.unpack_from("<II16xQQ", cubin, start + k * size) for k in range(count)
+    headers = [
+        struct.unpack_from("<I20xQQ", cubin, start + k * size) for k in range(count)
     ]
-    found = []
-    for name, _, offset, length in sections:
-        first = sections[names][2] + name
-        if cubin[first : first + 6] == b".text.":
-            words = struct.unpack_from(f"<{length // 8}Q", cubin, offset)
-            found += [word & 0x1FF for word in words[::2]]
-    return found
+    sections = {
+        cubin[headers[names][1] + name :].split(b"\0", 1)[0]: cubin[at : at + length]
+        for name, at, length in headers
+    }
+    (code,) = (x for name, x in sections.items() if name.startswith(b".text."))
+    codes = [word & 0x1FF for word in struct.unpack(f"<{len(code) // 8}Q", code)[::2]]
+    registers, stack = (
+        int.from_bytes(re.findall(fact, sections[b".nv.info"], re.DOTALL)[0], "little")
+        for fact in (_REGISTERS, _STACK)
+    )
+    return registers, stack, codes
 
 
 def read_table() -> tuple[dict[Key, Needs], str]:
     """The table, and the version of Triton that it was made with."""
     with TABLE.open(newline="") as file:
-        rows = list(csv.DictReader(file))
+        _, *rows = csv.reader(file)
     table = {
-        (row["kernel"], row["form"], row["target"]): Needs(
-            *(int(row[name]) for name in Needs._fields)
-        )
-        for row in rows
+        (kernel, form, target): Needs(*map(int, needs))
+        for kernel, form, target, *needs, _ in rows
     }
-    return table, rows[0]["triton"]
+    return table, rows[0][-1]
 
 
 def write_table(table: dict[Key, Needs], version: str) -> None:
     """Writes the table, in order."""
     with TABLE.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([*KEYS, *Needs._fields, "triton"])
+        writer.writerow(["kernel", "form", "target", *Needs._fields, "triton"])
         for key, needs in sorted(table.items()):
             writer.writerow([*key, *needs, version])
 
 
-def faults_of(key: Key, needs: Needs, before: Needs | None) -> list[str]:
+def faults_of(target: Target, needs: Needs, before: Needs | None) -> list[str]:
     """What is wrong with a kernel.
 
     Args:
-        key: The kernel.
-        needs: What it needs.
+        target: The kind of card.
+        needs: What the kernel needs.
         before: What it needed by the table; None if nothing is to be compared.
     """
-    target, found = TARGETS[key[2]], []
     if needs.shared > target.own_shared:
-        found.append(
+        return [
             f"{needs.shared} bytes of shared memory, a program gets {target.own_shared}"
-        )
-    elif before is not None:
-        now, then = target.programs(needs), target.programs(before)
-        if now < then:
-            found.append(f"a multiprocessor runs {now} programs at once, not {then}")
-        if needs.stack > 0 and before.stack == 0:
-            found.append(f"{needs.stack} bytes of stack: registers are spilled")
-        if needs.instructions > GROWTH * before.instructions:
-            found.append(
-                f"{needs.instructions} instructions, not {before.instructions}"
-            )
-    return [f"{' '.join(key)}: {fault}" for fault in found]
+        ]
+    if before is None:
+        return []
+    found = []
+    now, then = target.programs(needs), target.programs(before)
+    if now < then:
+        found.append(f"a multiprocessor runs {now} programs at once, not {then}")
+    if needs.stack > 0 and before.stack == 0:
+        found.append(f"{needs.stack} bytes of stack: registers are spilled")
+    if needs.instructions > GROWTH * before.instructions:
+        found.append(f"{needs.instructions} instructions, not {before.instructions}")
+    return found
 
 
 def check(
@@ -261,17 +230,18 @@ def check(
         table: What they needed before; None if nothing is to be compared.
         quick: Whether one form with each combination of types is enough.
     """
-    compiled, faults = compile_all(name, quick)
-    needs = {key: needs_of(x) for key, x in compiled.items()}
+    compiled = compile_all(name, quick)
+    faults = [(key, x) for key, x in compiled.items() if type(x) is str]
+    needs = {key: needs_of(x) for key, x in compiled.items() if type(x) is not str}
     for key, found in needs.items():
-        faults += faults_of(key, found, None if table is None else table.get(key))
-    if table is not None:
+        before = None if table is None else table.get(key)
+        faults += [(key, x) for x in faults_of(TARGETS[name], found, before)]
+        if table is not None and before is None:
+            faults.append((key, "not in the table"))
+    if table is not None and not quick:
         known = {key for key in table if key[2] == name}
-        faults += [f"{' '.join(key)}: not in the table" for key in needs.keys() - known]
-        if not quick and not faults:
-            gone = known - needs.keys()
-            faults += [f"{' '.join(key)}: in the table alone" for key in gone]
-    return needs, faults
+        faults += [(key, "in the table alone") for key in known - compiled.keys()]
+    return needs, [f"{' '.join(key)}: {fault}" for key, fault in sorted(faults)]
 
 
 def main(arguments: list[str]) -> int:
@@ -298,7 +268,7 @@ def main(arguments: list[str]) -> int:
             f"in {seconds:.0f} s; {len(faults)} faults",
             flush=True,
         )
-        print(*[f"  {fault}\n" for fault in sorted(faults)], sep="", end="", flush=True)
+        print(*[f"  {fault}\n" for fault in faults], sep="", end="", flush=True)
         failed = failed or bool(faults)
         table = {key: x for key, x in table.items() if key[2] != name} | needs
     if write:

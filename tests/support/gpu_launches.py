@@ -7,20 +7,18 @@ from tempergat.ops.gpu.launching import launch as launching
 _launch, _launched = launching.launch, set()
 
 
-def _note(
-    kernel: Any, grid: Any, tensors: Any, numbers: Any, constants: Any, warps: int
-) -> None:
+def _note(kernel: Any, grid: Any, tensors: Any, *rest: Any, **options: Any) -> None:
     if all(grid):
         types = [None if x is None else x.dtype for x in tensors]
-        _launched.add(features_of(name_of(kernel), types, constants))
-    _launch(kernel, grid, tensors, numbers, constants, warps)
+        _launched.add(Launch(kernel, tuple(types), *rest, **options).features)
+    _launch(kernel, grid, tensors, *rest, **options)
 
 
 launching.launch = _note
 
-from tests.support.gpu_forms import features_of, forms, name_of  # noqa: E402
+from tests.support.gpu_forms import Launch, forms  # noqa: E402
 
-_checked = {form.features for form in forms()}
+_checked = {form.features for form in forms().values()}
 _launched.clear()
 
 

@@ -11,27 +11,46 @@ from tools.check_gpu import TARGETS, Needs, faults_of
 NEEDS = Needs(4, 40, 0, 1024, 400, 8, 2)
 
 
-def _check(*arguments: str) -> str:
+def _run(*arguments: str) -> tuple[int, str]:
     pytest.importorskip("triton")
     run = subprocess.run(
-        [sys.executable, "-m", "tools.check_gpu", *arguments],
+        [sys.executable, *arguments],
         env=environment_of_programs(),
         capture_output=True,
         text=True,
         cwd=ROOT,
     )
-    assert run.returncode == 0, run.stdout + run.stderr
-    return run.stdout
+    return run.returncode, run.stdout + run.stderr
 
 
 def test_kernels_compile_for_a_hopper_gpu_and_need_no_more_than_before() -> None:
-    assert _check("--quick", "sm_90").startswith("sm_90: ")
+    status, said = _run("-m", "tools.check_gpu", "--quick", "sm_90")
+    assert status == 0, said
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 def test_all_forms_of_all_kernels_compile_for_every_target(target: str) -> None:
-    assert _check(target).endswith("; 0 faults\n")
+    status, said = _run("-m", "tools.check_gpu", target)
+    assert status == 0, said
+    assert said.endswith("; 0 faults\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("nodes", "fault"),
+    [(512, "bytes of shared memory, a program gets"), (256, "runs 1 programs at once")],
+)
+def test_too_large_a_tile_of_a_real_kernel_is_found(nodes: int, fault: str) -> None:
+    status, said = _run(
+        "-c",
+        "from tempergat.ops.gpu.features import outer\n"
+        "from tools.check_gpu import main\n"
+        f"outer._NODES = {nodes}\n"
+        "raise SystemExit(main(['--quick', 'sm_90']))",
+    )
+    assert status == 1
+    assert fault in said
 
 
 @pytest.mark.parametrize(
@@ -45,12 +64,9 @@ def test_all_forms_of_all_kernels_compile_for_every_target(target: str) -> None:
     ],
 )
 def test_the_check_names_what_got_worse(worse: dict[str, int], fault: str) -> None:
-    key = ("gat.forward", "gat 8x8", "sm_90")
-    assert faults_of(key, NEEDS._replace(**worse), NEEDS) == [
-        f"gat.forward gat 8x8 sm_90: {fault}"
-    ]
+    assert faults_of(TARGETS["sm_90"], NEEDS._replace(**worse), NEEDS) == [fault]
 
 
 def test_small_changes_are_no_faults() -> None:
     changed = NEEDS._replace(registers=39, shared=2048, instructions=440, loads=9)
-    assert faults_of(("gat.forward", "gat 8x8", "sm_90"), changed, NEEDS) == []
+    assert faults_of(TARGETS["sm_90"], changed, NEEDS) == []

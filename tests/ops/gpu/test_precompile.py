@@ -1,6 +1,5 @@
 """Kernels that are compiled before they are needed."""
 
-import json
 import subprocess
 import sys
 import threading
@@ -11,55 +10,41 @@ import torch
 
 from tempergat import ops
 from tempergat.nn import TemperGATConv, TemperGATv2Conv
-from tempergat.ops.gpu.launching.precompile import BackgroundThreads
+from tempergat.ops.gpu.launching.precompile import BackgroundThreads, CompileRequest
 from tests.support.interpreted import environment_of_programs
 
-PROGRAM = """
-import json
-from tempergat.ops.gpu import gatv2_forward
-from tempergat.ops.gpu.launching import dry_run, launch
-from tempergat.ops.gpu.launching.precompile import CompileRequest
 
-gatv2_forward._cache_size = lambda device: 50 * 2**20
-everything = dict(dropout=True, gate=True, edge=True, learnt=True, weights=True)
-found = {}
-for op in ("gat", "gatv2", "dot_product"):
-    for setting in (0.2, 1):
-        names, numbers = found[f"{op} {setting}"] = [], []
-        def note(kernel, types, values, *_):
-            names.append(kernel.__name__)
-            numbers.extend(type(value).__name__ for value in values)
-        dry_run._SETTINGS = (setting,)
-        with launch.compile_only(0, note):
-            for options in (everything, {}, dict(gate=True, learnt=True)):
-                dry_run.launch_kernels(CompileRequest(op, 8, 16, **options))
-print(json.dumps(found))
-"""
-
-
-def _run() -> Any:
+@pytest.mark.parametrize("op", ["gat", "gatv2", "dot_product"])
+def test_a_dry_run_compiles_what_is_needed_in_order_for_any_slope(
+    op: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("triton")
-    run = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        env=environment_of_programs(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
-    return json.loads(run.stdout)
+    from tempergat.ops.gpu import gatv2_forward
+    from tempergat.ops.gpu.launching import dry_run, launch
 
+    def launches(slope: float) -> tuple[list[str], list[type]]:
+        names: list[str] = []
+        numbers: list[type] = []
 
-def test_a_dry_run_compiles_what_is_needed_in_order_for_any_slope() -> None:
-    launches = _run()
-    names, _ = launches["gatv2 0.2"]
-    assert names[:2] == ["_key_kernel", "_group_kernel"]
-    assert names.index("_merge_softmax_kernel") < names.index("_statistics_kernel")
-    assert names.index("_target_kernel") < names.index("_source_kernel")
+        def note(kernel: Any, types: Any, values: Any, *_: Any) -> None:
+            names.append(kernel.__name__)
+            numbers.extend(map(type, values))
+
+        monkeypatch.setattr(dry_run, "_SETTINGS", (slope,))
+        everything = dict.fromkeys(("dropout", "gate", "edge", "learnt", "weights"), 1)
+        with launch.compile_only(0, note):
+            for options in (everything, {}, {"gate": True, "learnt": True}):
+                dry_run.launch_kernels(CompileRequest(op, 8, 16, **options))
+        return names, numbers
+
+    monkeypatch.setattr(gatv2_forward, "_cache_size", lambda device: 50 * 2**20)
+    names, numbers = launches(0.2)
+    order = ("key", "group", "seeds", "merge_softmax", "backward_rows", "merge_sum")
+    places = [names.index(f"_{name}_kernel") for name in order]
+    assert places == sorted(places)
     # Triton compiles another kernel for a whole number, and yet another for 1.
-    for op in ("gat", "gatv2", "dot_product"):
-        assert launches[f"{op} 1"] == launches[f"{op} 0.2"]
-        assert len(launches[f"{op} 1"][0]) >= 12
+    assert launches(1) == (names, numbers)
+    assert len(names) >= 12
 
 
 # One function is running when the process ends, 100 wait. What was registered

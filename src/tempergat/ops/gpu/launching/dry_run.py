@@ -129,7 +129,11 @@ def _inputs(request: CompileRequest) -> tuple[Tensor | None, ...]:
 
 
 def _seeds(request: CompileRequest) -> Tensor:
-    return _empty(request.heads * request.models, dtype=torch.int64)
+    seeds = _empty(request.heads * request.models, dtype=torch.int64)
+    if request.models == 1:
+        # Many models at once make theirs in plain PyTorch.
+        gpu.kernels("dropout").seeds(_empty(dtype=torch.int64), seeds)
+    return seeds
 
 
 def _empty(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
