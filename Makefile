@@ -1,8 +1,8 @@
 # make demo       compares the methods on the built-in graph: a table and a picture
 # make test       format, lint, types, architecture and tests
 # make test-slow  the slow tests: kills, fuzzing, PyG compatibility
-# make test-oldest  the fast tests of layers with the oldest versions of everything, in
-#                 .venv-oldest; on Linux PyTorch brings gigabytes of CUDA libraries
+# make test-oldest  the fast tests of the package with the oldest versions of everything,
+#                 in .venv-oldest; on Linux PyTorch brings gigabytes of CUDA libraries
 # make check-gpu  compiles the GPU kernels for eight targets, without a GPU
 # make docs       the pages of docs/ as a site in build/docs; a warning is an error
 # make dist       wheel and source distribution in dist/
@@ -17,7 +17,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Two test processes share two cores: one thread each. Programs that tests start find
 # modules compiled. Tests of a file stay together, and share what they set up. Some
 # virtual machines name AMX and do not have it: torch's bfloat16 products end a process.
-PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 \
+PYTEST = OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 \
 	$(BIN)/python -m pytest -n 2 --dist worksteal -rs
 
 .PHONY: demo test test-slow test-oldest check-gpu docs dist bench clean
@@ -36,9 +36,10 @@ test-slow: .venv/installed
 	$(PYTEST) -m slow
 
 # Old versions use what newer versions of others call deprecated.
+OF_PACKAGE := $(addprefix tests/,base stats nn ops sampling data training comparison cli)
 test-oldest: BIN := .venv-oldest/bin
 test-oldest: .venv-oldest/installed
-	$(PYTEST) -m "not slow" -W ignore::DeprecationWarning tests/nn tests/ops tests/sampling
+	$(PYTEST) -m "not slow" -W ignore::DeprecationWarning $(OF_PACKAGE)
 
 # WRITE=1 writes benchmarks/results/gpu_kernels.csv anew.
 check-gpu: .venv/installed

@@ -107,6 +107,20 @@ def test_the_commit_hooks_run_the_checks_of_make_test() -> None:
     assert hooks[0]["files"] == hooks[1]["files"] == f"^({'|'.join(folders)})/"
 
 
+def test_the_oldest_versions_allowed_are_those_that_tests_run_with() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    asked = [*project["dependencies"], *extras["compare"], *extras["parquet"]]
+    asked += [*extras["ray"], *extras["tune"]]
+    floors = {re.sub(r"(\.0)+$", "", one) for one in asked if ">=" in one}
+    pins = (ROOT / "constraints-oldest.txt").read_text()
+    pinned = re.findall(r"^(?!triton)([\w-]+)==([\d.]+?)(?:\.0)*$", pins, re.M)
+    assert floors == {f"{name}>={version}" for name, version in pinned}
+    command = ["make", "--dry-run", "test-oldest"]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout
+    assert " .venv-oldest/bin/python -m pytest " in said
+
+
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
 def test_a_workflow_or_template_is_yaml_and_calls_what_make_has(path: Path) -> None:
     text = path.read_text()

@@ -11,6 +11,7 @@ from tempergat.training.devices import capture
 from tempergat.training.devices.capture import replayed
 from tests.support.interpreted import run_interpreted
 from tests.support.run_settings import config, loop_of
+from tests.support.versions import needs_torch
 
 # The kernels that sample run in Triton's interpreter, the layers on the CPU.
 PROGRAM = """
@@ -164,6 +165,7 @@ def test_replayed_work_is_the_work_on_every_cuda_device() -> None:
         assert total.item() == 40.0
 
 
+@needs_torch(2, 8, "interpreted by Triton 3.2 the kernels draw other edges")
 def test_padded_steps_train_as_plain_steps_do() -> None:
     run_interpreted(PROGRAM, "temp_gated", "batch", "2", "1")
 

@@ -85,7 +85,7 @@ def save_figure(
         buffer = io.BytesIO()
         with style(), warnings.catch_warnings():
             # Letters that the font lacks are drawn as boxes.
-            warnings.filterwarnings("ignore", "Glyph .* missing from font")
+            warnings.filterwarnings("ignore", "Glyph .* missing from (current )?font")
             figure.savefig(buffer, format=suffix[1:], metadata=_UNDATED[suffix])
         path = Path(f"{stem}{suffix}")
         paths.append(write_into(path.parent, path.name, buffer.getvalue()))

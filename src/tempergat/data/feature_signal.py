@@ -145,7 +145,8 @@ def _neighbour_means(
     ends = (np.append(place[target], place[chosen]), np.append(source, chosen))
     shape = (len(chosen), x.shape[0])
     rows = scipy.sparse.csr_array((np.ones(len(ends[0])), ends), shape=shape)
-    weights = scipy.sparse.diags_array(1 / rows.sum(axis=1)) @ rows
+    per_row = (1 / rows.sum(axis=1), 0), (len(chosen), len(chosen))
+    weights = scipy.sparse.dia_array(*per_row) @ rows
     if x.layout == torch.sparse_csr:
         return np.asarray((weights @ to_scipy(x)).todense(), dtype=np.float64)
     return np.asarray(weights @ to_dense(x).numpy(), dtype=np.float64)

@@ -199,8 +199,9 @@ def test_oag_file_that_cannot_be_read_is_saved_again_as_the_error_says(
 ) -> None:
     content = oag_content()
     for kind, numbers in content["node_forward"].items():  # type: ignore[attr-defined]
-        # This version of pandas saves words as objects of Arrow.
-        columns = {"id": list(numbers), "emb": list(embeddings(len(numbers)))}
+        # pandas 3 saves words so, older versions only where they are asked to.
+        words = pd.array(list(numbers), dtype="string")
+        columns = {"id": words, "emb": list(embeddings(len(numbers)))}
         if kind == "paper":
             columns["time"] = list(range(2015, 2019))
         content["node_feature"][kind] = pd.DataFrame(columns)  # type: ignore[index]

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from tests.support.interpreted import ROOT, environment_of_programs
+from tests.support.versions import needs_torch
 from tools.check_gpu import TARGETS, Needs, faults_of
 
 NEEDS = Needs(4, 40, 0, 1024, 400, 8, 2)
@@ -23,6 +24,7 @@ def _run(*arguments: str) -> tuple[int, str]:
     return run.returncode, run.stdout + run.stderr
 
 
+@needs_torch(2, 8, "Triton 3.2 does not compile all kernels; no GPU is used with it")
 def test_kernels_compile_for_a_hopper_gpu_and_need_no_more_than_before() -> None:
     status, said = _run("-m", "tools.check_gpu", "--quick", "sm_90")
     assert status == 0, said

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from tests.support.interpreted import environment_of_programs
+from tests.support.versions import needs_torch
 
 PROGRAM = """
 import json, types
@@ -49,6 +50,7 @@ print(json.dumps([launch.direct_launch(), *[repr(x) for x in heard]]))
 """
 
 
+@needs_torch(2, 8, "Triton 3.2 makes its launcher where there is a driver alone")
 def test_a_direct_launch_gives_the_driver_what_triton_would_give() -> None:
     pytest.importorskip("triton")
     run = subprocess.run(

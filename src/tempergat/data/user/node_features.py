@@ -71,7 +71,7 @@ def _return_probabilities(edge_index: np.ndarray, num_nodes: int) -> Tensor:
     shape = (num_nodes, num_nodes)
     matrix = scipy.sparse.csr_array((ones, (edge_index[1], edge_index[0])), shape)
     leaving = np.maximum(matrix.sum(axis=0), 1.0)
-    matrix = matrix @ scipy.sparse.diags_array(1.0 / leaving)
+    matrix = matrix @ scipy.sparse.dia_array((1.0 / leaving, 0), shape)
     returned = np.empty((num_nodes, _WALK_LENGTH), dtype=np.float32)
     for start in range(0, num_nodes, _BLOCK):
         nodes = np.arange(start, min(start + _BLOCK, num_nodes))
