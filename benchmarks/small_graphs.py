@@ -192,17 +192,17 @@ def worst_difference(layer: Layer, x: Tensor, edges: Tensor) -> float:
     """
     if layer.expected is None:
         return 0.0
-    found = _results(layer.module, x, edges)
-    difference = _difference(found, _results(layer.expected, x, edges))
+    found = results(layer.module, x, edges)
+    difference = _difference(found, results(layer.expected, x, edges))
     if difference > TOLERANCE:
-        exact = _results(copy.deepcopy(layer.expected).double(), x.double(), edges)
+        exact = results(copy.deepcopy(layer.expected).double(), x.double(), edges)
         difference = min(difference, _difference(found, exact))
     return difference
 
 
-def _results(module: nn.Module, x: Tensor, edges: Tensor) -> list[Tensor]:
+def results(module: nn.Module, x: Tensor, *others: Any) -> list[Tensor]:
     """The output and the gradients of all parameters."""
-    out = module(x, edges)
+    out = module(x, *others)
     # Not symmetric: the sum of a column, the gradient of the bias, must not be 0.
     incoming = torch.linspace(-0.5, 1.0, out.numel(), device=x.device, dtype=x.dtype)
     leaves = list(module.parameters())

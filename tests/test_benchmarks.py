@@ -15,6 +15,7 @@ from benchmarks import (
     attention_cpu,
     graphs,
     mesh,
+    molecules,
     pages,
     sampling,
     small_graphs,
@@ -119,6 +120,31 @@ def test_the_target_depends_on_device_edges_and_layer(
     assert small_graphs.target_of("PyG GCNConv", edges, where) is None
     assert small_graphs.is_met(1.04, 1.0)
     assert not small_graphs.is_met(1.16, 1.15)
+
+
+@pytest.mark.parametrize("layer", molecules.LAYERS)
+def test_models_on_molecules_agree_with_pygs_and_a_wrong_one_is_noticed(
+    layer: str,
+) -> None:
+    size = molecules.Size(3, 3 * molecules.ATOMS, 3 * molecules.BONDS)
+    batch = molecules.draw(size, 8, seed=0)
+    models = molecules.make_models(size, layer, channels=4, edge_dim=8)
+    for model in [model for model in models if "compiled" not in model.name]:
+        assert molecules.difference_of(model, batch) < molecules.TOLERANCE
+        with torch.no_grad():
+            for parameter in model.module.parameters():
+                parameter.mul_(1.01)
+        is_wrong = molecules.difference_of(model, batch) > molecules.TOLERANCE
+        assert is_wrong == (model.expected is not None)
+
+
+def test_a_batch_of_molecules_has_no_edge_between_two_of_them() -> None:
+    for seed in (0, 1):
+        size = molecules.SIZES["32 molecules"]
+        _, edge_index, _, batch = molecules.draw(size, 8, seed)
+        assert edge_index.shape == (2, size.edges)
+        assert torch.equal(batch[edge_index[0]], batch[edge_index[1]])
+        assert not (edge_index[0] == edge_index[1]).any()
 
 
 @pytest.mark.parametrize("page", pages.PAGES)
