@@ -20,7 +20,6 @@ from torch import Tensor
 from tempergat.ops.backend import BACKENDS, Backend
 from tempergat.ops.calls import (
     EPILOGUE_INPUTS,
-    Attended,
     Attention,
     Backward,
     Epilogue,
@@ -39,11 +38,9 @@ from tempergat.ops.second_derivative import (
 from tempergat.ops.torch_internals import any_requires_grad, in_transform, is_tracing
 
 _NO_ROWS = (None,) * len(Rows._fields)
-# Types of all inputs that kernels take as they are.
-_SAME_TYPES = ({torch.float32}, {torch.float64})
 
 
-def run(
+def arguments(
     attention: Attention,
     graph: Graph,
     inputs: tuple[Tensor | None, ...],
@@ -52,8 +49,8 @@ def run(
     dropout: float,
     dropout_seed: Tensor | None,
     return_weights: bool,
-) -> Attended:
-    """Computes the same as the attention's reference, by kernels.
+) -> tuple[Any, ...]:
+    """The arguments of the op that computes the same as the attention's reference.
 
     Args:
         attention: The attention.
@@ -65,13 +62,12 @@ def run(
         dropout_seed: One seed per head, needed when ``dropout`` > 0.
         return_weights: Whether the weights are wanted.
     """
+    logit, skip, bias, gate_sum = epilogue
+    tensors = (*inputs, logit, skip, bias)
     # Only a backward pass needs the edges by source.
-    may_differ = has_gradient((*inputs, *epilogue[:3]))
-    by_source = graph.by_source if may_differ else _NO_ROWS
-    out, _, _, weights, gate_sum, *_ = call(
-        attention.forward_name,
-        *inputs,
-        *epilogue[:3],
+    by_source = graph.by_source if has_gradient(tensors) else _NO_ROWS
+    return (
+        *tensors,
         dropout_seed if dropout > 0.0 else None,
         *graph.by_target,
         *by_source,
@@ -79,10 +75,8 @@ def run(
         *settings,
         dropout,
         return_weights,
-        epilogue.gate_sum,
+        gate_sum,
     )
-    weights = weights if return_weights else None
-    return Attended(out, weights, gate_sum if epilogue.gate_sum else None)
 
 
 def has_gradient(inputs: tuple[Tensor | None, ...]) -> bool:
@@ -100,8 +94,13 @@ def converted(
 
     Everything is float64 as soon as one input is.
     """
-    if {x.dtype for x in inputs if x is not None} in _SAME_TYPES:
-        return inputs
+    first = inputs[0]
+    if first is not None and first.dtype in (torch.float32, torch.float64):
+        for x in inputs:
+            if x is not None and x.dtype != first.dtype:
+                break
+        else:
+            return inputs
     stored, work = None, torch.float32
     for x, spec in zip(inputs, attention.inputs, strict=True):
         if x is None:

@@ -239,7 +239,8 @@ class Epilogue(NamedTuple):
     @property
     def changes_output(self) -> bool:
         """Whether there is anything to do."""
-        return any(x is not None for x in self[:3])
+        logit, skip, bias, _ = self
+        return logit is not None or skip is not None or bias is not None
 
 
 NO_EPILOGUE = Epilogue()
