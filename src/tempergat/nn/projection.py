@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -57,62 +56,67 @@ def project_nodes(
     x: tuple[Features, Features | None],
     num_dst: int,
     mode: str,
-    of_sources: Sequence[Linear | None],
-    of_targets: Sequence[Linear | None],
-) -> tuple[list[Any], list[Any]]:
-    """What linear maps give for the source nodes, and others for the target nodes.
+    sources: tuple[Linear, ...],
+    target: Linear,
+    gates: tuple[Linear | None, Linear | None],
+    skip: Linear | None,
+) -> tuple[list[Any], Any, tuple[Any, Any], Any]:
+    """What linear maps give for source and target nodes.
+
+    All maps are one product where that pays, because it reads the features once: where
+    `torch.func` runs the layer, perhaps with a stack of many models, and where nodes
+    have many features.
 
     Args:
         x: The features of both; one object where the targets are the first sources,
             None for targets without features.
         num_dst: Number of target nodes.
         mode: The `execution_mode`.
-        of_sources: The maps of the sources; None in the place of an absent one.
-        of_targets: Those of the targets.
+        sources: The maps of the sources.
+        target: The map of the targets.
+        gates: The gate's maps of sources and of targets; None for absent ones.
+        skip: The skip's map of the targets; None for no skip.
 
     Returns:
-        A tensor or None for each map. Where both share x and a map, they share one
-        tensor, the sources'.
+        What ``sources``, ``target``, ``gates`` and ``skip`` give; None for absent ones.
+        Where both sides share x and a map, they share one tensor, the sources'.
     """
     x_src, x_dst = x
     is_shared = x_dst is x_src
     has_fewer = is_shared and num_dst < x_src.size(0)
+    rows: Any = x_dst[:num_dst] if has_fewer and isinstance(x_dst, Tensor) else x_dst
+    # Lazy maps are drawn in this order: those of a gate last.
+    maps = (skip, *sources, target, *gates)
+    of_sources = (*sources, gates[0])
     found: dict[nn.Module, Tensor] = {}
-    if is_shared and _joins(x_src, mode, has_fewer):
-        found = _join([*of_sources, *of_targets], x_src, mode)
-    z_src: list[Any] = []
-    for lin in of_sources:
-        if lin is not None and lin not in found:
-            found[lin] = project(lin, x_src, mode)
-        z_src.append(None if lin is None else found[lin])
-    if x_dst is None:
-        return z_src, [None] * len(of_targets)
-    rows = x_dst[:num_dst] if has_fewer and isinstance(x_dst, Tensor) else x_dst
-    z_dst: list[Any] = []
-    for lin in of_targets:
-        z = found.get(lin) if is_shared and lin is not None else None
-        if lin is not None and z is None:
-            z = project(lin, rows, mode)
-        if z is not None and has_fewer and lin not in of_sources:
-            z = z[:num_dst]
-        z_dst.append(z)
-    return z_src, z_dst
+    if is_shared and (
+        isinstance(x_src, Tensor)
+        if mode == "transformed"
+        else mode == "eager"
+        and x_src.size(-1) >= _WIDE
+        and not (has_fewer or has_global_hooks())
+    ):
+        found = _join(maps, x_src, mode)
+    results: list[Any] = []
+    for k, lin in enumerate(maps):
+        is_source = 0 < k <= len(sources) or k == len(maps) - 2
+        if lin is None or (x_dst is None and not is_source):
+            results.append(None)
+            continue
+        z = found.get(lin) if is_shared else None
+        is_whole = is_source or (is_shared and lin in of_sources)
+        if z is None:
+            z = project(lin, x_src if is_whole else rows, mode)
+            if is_whole and is_shared:
+                found[lin] = z
+        results.append(z if is_whole or not has_fewer else z[:num_dst])
+    skipped, *z_src, z_dst, gate_src, gate_dst = results
+    return z_src, z_dst, (gate_src, gate_dst), skipped
 
 
-def _joins(x: Features, mode: str, has_fewer: bool) -> bool:
-    """Whether one product for all maps pays, because it reads the features once.
-
-    It does where `torch.func` runs the layer, perhaps with a stack of many models, and
-    where nodes have many features.
-    """
-    if mode == "transformed":
-        return isinstance(x, Tensor)
-    if mode != "eager" or has_fewer:
-        return False
-    return x.size(-1) >= _WIDE and not has_global_hooks()
-
-
-def _join(maps: list[Linear | None], x: Features, mode: str) -> dict[nn.Module, Tensor]:
+def _join(
+    maps: tuple[Linear | None, ...], x: Features, mode: str
+) -> dict[nn.Module, Tensor]:
     """The results of all maps that are plain, from one product."""
     once = dict.fromkeys(lin for lin in maps if lin is not None)
     lins = [lin for lin in once if is_plain(lin)]

@@ -335,7 +335,8 @@ def _epilogue_of_op(
             if x.dtype != z.dtype:
                 return None
             parts[k] = x.view(*x.shape[:-1], *z.shape[1:])
-    return Epilogue(*parts, gate_sum=epilogue.gate_sum and parts[0] is not None)
+    logit, skip, bias = parts
+    return Epilogue(logit, skip, bias, epilogue.gate_sum and logit is not None)
 
 
 def choose(

@@ -19,7 +19,7 @@ from tempergat.nn.gate import (
     gate_kind,
     logit_of_targets,
 )
-from tempergat.nn.projection import Features, make_projection, project, project_nodes
+from tempergat.nn.projection import Features, make_projection, project
 from tempergat.nn.skip import ResidualKind, check_residual, gated_skip, make_beta
 from tempergat.nn.temperature import (
     TemperatureKind,
@@ -33,7 +33,6 @@ from tempergat.ops import (
     at_least_float32,
     attend_with,
     divide_by_temperature,
-    execution_mode,
     registered,
 )
 
@@ -69,11 +68,8 @@ class AttentionLayer(MessageLayer):
     _warned_about_edge_attr = False
     # Shown by `repr` only where a layer differs from them.
     shown: ClassVar[dict[str, Any]] = {
-        "concat": True,
-        "dropout": 0.0,
-        "add_self_loops": True,
-        "edge_dim": None,
-        "residual": False,
+        **{"concat": True, "dropout": 0.0, "add_self_loops": True},
+        **{"edge_dim": None, "residual": False},
     }
 
     def __init__(
@@ -106,20 +102,23 @@ class AttentionLayer(MessageLayer):
         self.heads, self.concat, self.dropout = heads, concat, dropout
         self.negative_slope, self.add_self_loops = negative_slope, add_self_loops
         self.edge_dim, self.fill_value, self.residual = edge_dim, fill_value, residual
-        self.lin_edge = self.lin_beta = None
+        self.lin_edge: Any = None
+        self.lin_beta: Any = None
         self.cache = cache
         self.temperature_kind, self.init_temp = temperature, init_temp
         self.gates = FeatureGate(gate, out_channels)
         self.gate_bias_init = gate_bias_init
 
-    def _side_channels(self, side: int) -> int:
+    @property
+    def widths(self) -> tuple[int, int]:
+        """Features per source node and per target node."""
         channels = self.in_channels
-        return channels if isinstance(channels, int) else channels[side]
+        return (channels, channels) if isinstance(channels, int) else channels
 
     def _make_residual_and_bias(self, bias: bool) -> None:
         total = self.out_channels * (self.heads if self.concat else 1)
         if self.residual:
-            self.res = make_projection(self._side_channels(1), total, bias=False)
+            self.res = make_projection(self.widths[1], total, bias=False)
         else:
             self.register_parameter("res", None)
         self.lin_beta = make_beta(total) if self.residual == "gate" else None
@@ -130,23 +129,21 @@ class AttentionLayer(MessageLayer):
         """Draws the parameters PyG's layer has too, then adds temperature and gate.
 
         Temperature and gate are drawn last, so that layers which differ only in them
-        start from the same weights.
-
-        Args:
-            share_gate: Gate sources and targets of a bipartite graph by one map.
+        start from the same weights. ``share_gate`` gates sources and targets of a
+        bipartite graph by one map.
         """
         self.reset_shared_parameters()
         kinds = (self.temperature_kind, self.heads, self.init_temp)
         self.register_parameter("theta", make_theta(*kinds))
         width = self.heads * (1 if self.gate == "head" else self.out_channels)
-        rest = (width, self.gate_bias_init)
+        src, dst = self.widths
         if self.gate == "first" and not isinstance(self.in_channels, int):
-            self.lin_gate_src = dst = GateLinear(self._side_channels(0), *rest)
+            lin = self.lin_gate_src = GateLinear(src, width, self.gate_bias_init)
             if not share_gate:
-                dst = GateLinear(self._side_channels(1), *rest)
-            self.lin_gate_dst = dst
+                lin = GateLinear(dst, width, self.gate_bias_init)
+            self.lin_gate_dst = lin
         elif self.gate is not None:
-            self.lin_gate = GateLinear(self._side_channels(1), *rest)
+            self.lin_gate = GateLinear(dst, width, self.gate_bias_init)
         # The initial weights of stored runs come from a second draw.
         self.reset_temperature_and_gate()
 
@@ -159,11 +156,13 @@ class AttentionLayer(MessageLayer):
         """Draws the parameters that PyG's layer has too, in PyG's order."""
         super().reset_parameters()
         for name in self.drawn:
-            part = getattr(self, name, None)
-            if isinstance(part, nn.Module):
+            part: Any = getattr(self, name, None)
+            if hasattr(part, "reset_parameters"):
                 part.reset_parameters()
+            elif name == "bias":
+                zeros(part)
             else:
-                (zeros if name == "bias" else glorot)(part)
+                glorot(part)
 
     def reset_temperature_and_gate(self) -> None:
         """Sets theta and draws the gate."""
@@ -186,11 +185,7 @@ class AttentionLayer(MessageLayer):
         return torch.full((), float(kind), dtype=dtype, device=like.device)
 
     def divide_by_temperature(self, x: Tensor) -> Tensor:
-        """``x / T`` in at least float32.
-
-        Args:
-            x: A factor of the logits, [..., heads, channels].
-        """
+        """``x / T`` in at least float32, for factors x of the logits, [..., H, C]."""
         return self.divide_by_fixed_temperature(divide_by_temperature(x, self.theta))
 
     def divide_by_fixed_temperature(self, x: Tensor) -> Tensor:
@@ -217,17 +212,15 @@ class AttentionLayer(MessageLayer):
 
     def gate_logit(self, x_dst: Features) -> Tensor:
         """The logit of the gate on the output, of every channel, [num_dst, width]."""
-        return self.gates.widen(project(self.lin_gate, x_dst))
+        logit: Tensor = self.gates.widen(project(self.lin_gate, x_dst))
+        return logit
 
     def gate_of_output(self, logit: Tensor | None) -> Tensor | None:
-        """What `attend` takes, from what the gate's map gives; None without a gate.
-
-        Targets without features share one row. It is what zeros give, as in PyG's
-        logits and residual.
-        """
+        """What `attend` takes, from what the gate's map gives; None without a gate."""
         if self.gate in (None, "first"):
             return None
         if logit is None:
+            # Targets without features: what zeros give, as in PyG's residual.
             logit = self.lin_gate.bias.unsqueeze(0)
         return self.gates.widen(logit)
 
@@ -244,16 +237,16 @@ class AttentionLayer(MessageLayer):
         """
         if self.gate is None:
             raise ValueError("this layer has no gate; make it with gate='post'")
-        sides = check_features(x, self.input_maps())
-        maps = ([lin] for lin in self.gate_maps())
-        nodes = sides[0].size(-2)
-        [[src], [dst]] = project_nodes(sides, nodes, execution_mode(), *maps)
-        if self.gate != "first":
-            return (self.lin_gate.bias.unsqueeze(0) if dst is None else dst).sigmoid()
-        src = src.sigmoid()
-        if not isinstance(x, tuple | list):
-            return src
-        return src, None if dst is None else dst.sigmoid()
+        x_src, x_dst = check_features(x, self.input_maps())
+        lin_src, lin_dst = self.gate_maps()
+        dst: Tensor | None = None
+        if x_dst is not None and lin_dst is not None:
+            dst = project(lin_dst, x_dst).sigmoid()
+        if lin_src is None:
+            return self.lin_gate.bias.unsqueeze(0).sigmoid() if dst is None else dst
+        src = dst if x_dst is x_src and lin_src is lin_dst else None
+        src = project(lin_src, x_src).sigmoid() if src is None else src
+        return (src, dst) if isinstance(x, tuple | list) else src
 
     def input_maps(self) -> tuple[Linear, Linear]:
         """A linear map for each side, by whose widths inputs are checked.
@@ -268,12 +261,7 @@ class AttentionLayer(MessageLayer):
         return res
 
     def split_heads(self, z: Any, count: int | None = None) -> Any:
-        """Features as [num_nodes, heads, channels].
-
-        Args:
-            z: The features, [num_nodes, width]; None for none.
-            count: How many of the first nodes are wanted.
-        """
+        """Features as [num_nodes, heads, channels], perhaps of the first nodes."""
         if z is None:
             return None
         if count is not None and z.size(0) != count:
@@ -281,8 +269,9 @@ class AttentionLayer(MessageLayer):
         return z.view(-1, self.heads, self.out_channels)
 
     def split_map(self, lin: Linear) -> Tensor:
-        """The weight of a linear map of edge features, [heads, channels, features]."""
-        return lin.weight.view(self.heads, self.out_channels, -1)
+        """The weight of a linear map, [heads, channels, features]."""
+        weight: Tensor = lin.weight
+        return weight.view(self.heads, self.out_channels, -1)
 
     def attend(
         self,
@@ -301,24 +290,20 @@ class AttentionLayer(MessageLayer):
             *inputs: The attention's inputs.
             **settings: The attention's numbers, in the order of its registration.
         """
-        count: int | Tensor = 0
+        graph = call.graph
+        count: int | Tensor | None = None
         if gate_logit is not None:
-            gate_logit, count = logit_of_targets(gate_logit, call.graph)
+            gate_logit, count = logit_of_targets(gate_logit, graph)
         # Heads are averaged, and a gated skip is taken, before anything is added.
         ends_here = self.concat and self.lin_beta is None
-        added = (skip, self.bias) if ends_here else (None, None)
-        out, alpha, total = attend_with(
-            registered(self.attention),
-            call.graph,
-            (*inputs, call.edge_weight, call.edge_bias),
-            tuple(settings.values()),
-            call.dropout,
-            call.seeds,
-            call.return_weights,
-            Epilogue(gate_logit, *added, torch.is_grad_enabled()),
-            call.mode,
-        )
-        if gate_logit is not None:
+        epilogue = Epilogue(gate_logit, None, None, torch.is_grad_enabled())
+        if ends_here:
+            epilogue = epilogue._replace(skip=skip, bias=self.bias)
+        given = (*inputs, call.edge_weight, call.edge_bias)
+        rest = (call.dropout, call.seeds, call.return_weights, epilogue, call.mode)
+        kind, numbers = registered(self.attention), tuple(settings.values())
+        out, alpha, total = attend_with(kind, graph, given, numbers, *rest)
+        if count is not None:
             self.gates.keep([total], count)
         out = out.flatten(1)
         return out if ends_here else self.join(out, skip), alpha

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch_geometric.nn.dense.linear import Linear
 from torch_geometric.utils import is_sparse
 
 from tempergat.nn.adjacency import resolve
@@ -123,12 +121,9 @@ class Call:
             base = draw_seed(x_src.device) if dropout_seed is None else dropout_seed
             self.seeds = fold_in(base, torch.arange(layer.heads, device=x_src.device))
 
-    def project(
-        self, of_sources: Sequence[Linear | None], of_targets: Sequence[Linear | None]
-    ) -> tuple[list[Any], list[Any]]:
-        """What linear maps give for source and target nodes; see `project_nodes`."""
-        num_dst = self.graph.num_dst
-        return project_nodes(self.x, num_dst, self.mode, of_sources, of_targets)
+    def project(self, *maps: Any) -> tuple[list[Any], Any, tuple[Any, Any], Any]:
+        """What linear maps give for the nodes; `project_nodes` says which they are."""
+        return project_nodes(self.x, self.graph.num_dst, self.mode, *maps)
 
     def result(self, out: Tensor, alpha: Tensor | None) -> Any:
         """What the layer returns: the output, and the weights where they are wanted.

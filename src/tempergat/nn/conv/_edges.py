@@ -165,7 +165,7 @@ def _with_loops(
     loops = graph.num_loops
     count = graph.num_all_edges - loops
     # A compiler cannot ask how many self-loops were dropped.
-    if count != graph.num_edges or (is_tracing() and not graph.padded):
+    if (is_tracing() and not graph.padded) or count != graph.num_edges:
         kept = graph.edge_id[:count]
         values = values.index_select(axis, kept) if axis else gather_rows(values, kept)
     if isinstance(fill_value, str):

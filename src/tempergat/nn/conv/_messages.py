@@ -93,7 +93,7 @@ class MessageLayer(MessagePassing):  # type: ignore[misc]
         skip: Tensor | None,
         dtype: torch.dtype,
         **features: Any,
-    ) -> tuple[Tensor, Tensor]:
+    ) -> tuple[Tensor, Tensor | None]:
         """As `AttentionLayer.attend`, by messages as PyG builds them.
 
         Args:

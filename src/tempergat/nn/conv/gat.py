@@ -166,15 +166,15 @@ class TemperGATConv(AttentionLayer):
         call = Call(self, x, *edges, return_attention_weights, dropout_seed, size)
         graph, edge_attr = call.graph, call.edge_attr
         # z_src = W h_j and z_dst = W h_i; the logits of the gate, W_g h + b_g.
-        (lin_src, lin_dst), (gate_src, gate_dst) = self.input_maps(), self.gate_maps()
-        (z_src, g_src), (z_dst, g_dst, skip) = call.project(
-            (lin_src, gate_src), (lin_dst, gate_dst, self.res)
+        lin_src, lin_dst = self.input_maps()
+        (z_src,), z_dst, gate, skip = call.project(
+            (lin_src,), lin_dst, self.gate_maps(), self.res
         )
         if self.gate == "first":
-            z_src, z_dst = self.gates.features((z_src, z_dst), (g_src, g_dst), graph)
+            z_src, z_dst = self.gates.features((z_src, z_dst), gate, graph)
         is_shared = z_dst is z_src
         z_src = self.split_heads(z_src)
-        ending = (self.gate_of_output(g_dst), skip)
+        ending = (self.gate_of_output(gate[1]), skip)
         if call.by_messages:
             z_dst = self.split_heads(z_dst, graph.num_dst)
             score = self._score(z_src, self.att_src)
@@ -195,20 +195,16 @@ class TemperGATConv(AttentionLayer):
         # edge's part) / T with T = softplus(theta) + 1e-6. Their softmax over j weighs
         # z_src[j]; the sum is multiplied by the sigmoid of the gate's logit; skip and
         # bias are added. Without z_dst the targets are the first of the sources.
-        att_dst = None
+        att_src = self.divide_by_fixed_temperature(self.att_src).squeeze(0)
+        att_dst = edge_score = None
         if z_dst is not None:
             att_dst = self.divide_by_fixed_temperature(self.att_dst).squeeze(0)
-        out, alpha = self.attend(
-            call,
-            *ending,
-            z_src,
-            self.divide_by_fixed_temperature(self.att_src).squeeze(0),
-            att_dst,
-            None if is_shared else self.split_heads(z_dst, graph.num_dst),
-            None if edge_attr is None else self._edge_score(edge_attr),
-            self.theta,
-            negative_slope=self.negative_slope,
-        )
+            z_dst = None if is_shared else self.split_heads(z_dst, graph.num_dst)
+        if edge_attr is not None:
+            edge_score = self._edge_score(edge_attr)
+        inputs = (z_src, att_src, att_dst, z_dst, edge_score, self.theta)
+        slope = self.negative_slope
+        out, alpha = self.attend(call, *ending, *inputs, negative_slope=slope)
         return call.result(out, alpha)
 
     def input_maps(self) -> tuple[Linear, Linear]:

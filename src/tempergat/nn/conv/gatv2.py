@@ -75,10 +75,10 @@ class TemperGATv2Conv(AttentionLayer):
         super().__init__(*sizes, *parts, *rest, **kwargs)
         self.share_weights = share_weights
         width = heads * out_channels
-        self.lin_l = make_projection(self._side_channels(0), width, bias)
+        self.lin_l = make_projection(self.widths[0], width, bias)
         self.lin_r = self.lin_l
         if not share_weights:
-            self.lin_r = make_projection(self._side_channels(1), width, bias)
+            self.lin_r = make_projection(self.widths[1], width, bias)
         self.att = nn.Parameter(torch.empty(1, heads, out_channels))
         if edge_dim is not None:
             self.lin_edge = make_projection(edge_dim, width, bias=False)
@@ -115,41 +115,32 @@ class TemperGATv2Conv(AttentionLayer):
         call = Call(self, x, *edges, return_attention_weights, dropout_seed)
         graph, edge_attr = call.graph, call.edge_attr
         # z_src = W_l h_j and z_dst = W_r h_i; the logits of the gate, W_g h + b_g.
-        gate_src, gate_dst = self.gate_maps()
-        (z_src, g_src), (z_dst, g_dst, skip) = call.project(
-            (self.lin_l, gate_src), (self.lin_r, gate_dst, self.res)
+        (z_src,), z_dst, gate, skip = call.project(
+            (self.lin_l,), self.lin_r, self.gate_maps(), self.res
         )
         if self.gate == "first":
-            z_src, z_dst = self.gates.features((z_src, z_dst), (g_src, g_dst), graph)
+            z_src, z_dst = self.gates.features((z_src, z_dst), gate, graph)
         z_src, z_dst = self.split_heads(z_src), self.split_heads(z_dst, graph.num_dst)
-        ending = (self.gate_of_output(g_dst), skip)
+        ending = (self.gate_of_output(gate[1]), skip)
         if call.by_messages:
             x = self.pair(z_src, z_dst)
             out, alpha = self.attend_by_messages(
                 call, *ending, z_src.dtype, x=x, edge_attr=edge_attr
             )
             return call.result(out, alpha)
-        edge = edge_x = edge_map = None
+        edge: tuple[Tensor | None, ...] = (None, None, None)
         if edge_attr is not None and is_plain(self.lin_edge):
             # The op multiplies by W_e, edge by edge.
-            edge_x, edge_map = edge_attr, self.split_map(self.lin_edge)
+            edge = (None, edge_attr, self.split_map(self.lin_edge))
         elif edge_attr is not None:
-            edge = self.split_heads(self.lin_edge(edge_attr))
+            edge = (self.split_heads(self.lin_edge(edge_attr)), None, None)
         # The logits are e_ij = a^T LeakyReLU(z_src[j] + z_dst[i] + W_e x_ij) / T with
         # T = softplus(theta) + 1e-6. Their softmax over j weighs z_src[j]; the sum is
         # multiplied by the sigmoid of the gate's logit; skip and bias are added.
-        out, alpha = self.attend(
-            call,
-            *ending,
-            z_src,
-            z_dst,
-            self.divide_by_fixed_temperature(self.att).squeeze(0),
-            edge,
-            edge_x,
-            edge_map,
-            self.theta,
-            negative_slope=self.negative_slope,
-        )
+        att = self.divide_by_fixed_temperature(self.att).squeeze(0)
+        inputs = (z_src, z_dst, att, *edge, self.theta)
+        slope = self.negative_slope
+        out, alpha = self.attend(call, *ending, *inputs, negative_slope=slope)
         return call.result(out, alpha)
 
     def input_maps(self) -> tuple[Linear, Linear]:

@@ -73,12 +73,8 @@ class TemperTransformerConv(AttentionLayer):
     )
     needs_targets = "the queries"
     shown: ClassVar[dict[str, Any]] = {
-        "concat": True,
-        "beta": False,
-        "dropout": 0.0,
-        "edge_dim": None,
-        "root_weight": True,
-        "qk_norm": False,
+        **{"concat": True, "beta": False, "dropout": 0.0},
+        **{"edge_dim": None, "root_weight": True, "qk_norm": False},
     }
 
     def __init__(
@@ -116,13 +112,13 @@ class TemperTransformerConv(AttentionLayer):
         self.root_weight = root_weight
         self.qk_norm = qk_norm
         width = heads * out_channels
-        self.lin_key = Linear(self._side_channels(0), width, bias=bias)
-        self.lin_query = Linear(self._side_channels(1), width, bias=bias)
-        self.lin_value = Linear(self._side_channels(0), width, bias=bias)
+        self.lin_key = Linear(self.widths[0], width, bias=bias)
+        self.lin_query = Linear(self.widths[1], width, bias=bias)
+        self.lin_value = Linear(self.widths[0], width, bias=bias)
         if edge_dim is not None:
             self.lin_edge = Linear(edge_dim, width, bias=False)
         total = width if concat else out_channels
-        self.lin_skip = Linear(self._side_channels(1), total, bias=bias)
+        self.lin_skip = Linear(self.widths[1], total, bias=bias)
         if self.beta:
             self.lin_beta = Linear(3 * total, 1, bias=False)
         self.register_parameter("bias", None)
@@ -167,20 +163,18 @@ class TemperTransformerConv(AttentionLayer):
                 f"not given; pass it, or make the layer without edge_dim"
             )
         # Keys k_j and values v_j, queries q_i; the logits of the gate, W_g h + b_g.
-        gate_src, gate_dst = self.gate_maps()
-        (key, value, g_src), (query, g_dst, skip) = call.project(
-            (self.lin_key, self.lin_value, gate_src),
-            (self.lin_query, gate_dst, self.skip_map()),
+        sources = (self.lin_key, self.lin_value)
+        (key, value), query, gate, skip = call.project(
+            sources, self.lin_query, self.gate_maps(), self.skip_map()
         )
         if self.qk_norm:
             key = self._normalize(self.norm_key, key)
             query = self._normalize(self.norm_query, query)
         if self.gate == "first":
-            key, value, query = self.gates.features(
-                (key, value, query), (g_src, g_src, g_dst), graph
-            )
+            gates = (gate[0], *gate)
+            key, value, query = self.gates.features((key, value, query), gates, graph)
         key, value, query = map(self.split_heads, (key, value, query))
-        ending = (self.gate_of_output(g_dst), skip)
+        ending = (self.gate_of_output(gate[1]), skip)
         if call.by_messages:
             edge = None
             if edge_attr is not None:
@@ -191,17 +185,10 @@ class TemperTransformerConv(AttentionLayer):
             # The logits are e_ij = q_i^T (k_j + W_e x_ij) * scale / T. Their softmax
             # over j weighs v_j + W_e x_ij; the sum is multiplied by the sigmoid of the
             # gate's logit; the skip is added.
-            out, alpha = self.attend(
-                call,
-                *ending,
-                value,
-                key,
-                query,
-                edge_attr,
-                None if edge_attr is None else self.split_map(self.lin_edge),
-                self.temperature,
-                scale=self.out_channels**-0.5,
-            )
+            edge_map = None if edge_attr is None else self.split_map(self.lin_edge)
+            inputs = (value, key, query, edge_attr, edge_map, self.temperature)
+            scale = self.out_channels**-0.5
+            out, alpha = self.attend(call, *ending, *inputs, scale=scale)
         found = call.result(out, alpha)
         if return_attention_weights and is_torch_sparse_tensor(edge_index):
             # As in PyG, the matrix comes back as it is.
