@@ -190,9 +190,8 @@ class FeatureGate:
 class _Pass:
     """The gate of one forward pass: its sums and how many values they are of.
 
-    An object and not a bare tensor, because compiled code must pass it on without
-    looking inside: a tensor left by an earlier step would become an input of the
-    compiled graph, and backward would run into that step's graph.
+    An object, because compiled code must pass it on without looking inside: a tensor
+    left by an earlier step would become an input of the compiled graph.
     """
 
     __slots__ = ("count", "sums")
@@ -217,8 +216,9 @@ def logit_of_targets(logit: Tensor, graph: Graph) -> tuple[Tensor, int | Tensor]
     """The logit of every target, and how many gate values count in the mean."""
     if logit.size(0) != graph.num_dst:
         logit = logit.expand(graph.num_dst, -1).contiguous()
-    in_use = None if graph.in_use is None else graph.in_use[1]
-    return logit, _close_padding(logit, in_use)
+    if graph.in_use is None:
+        return logit, logit.numel()
+    return logit, _close_padding(logit, graph.in_use[1])
 
 
 def _close_padding(logit: Tensor, in_use: Tensor | None) -> int | Tensor:

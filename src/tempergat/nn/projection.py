@@ -97,6 +97,9 @@ def project_nodes(
         and not (has_fewer or has_global_hooks())
     ):
         found = _join(maps, x_src, mode)
+    # `project` only calls the map then.
+    is_direct = mode == "eager" and isinstance(x_src, Tensor)
+    is_direct = is_direct and not isinstance(x_dst, SparseFeatures)
     results: list[Any] = []
     for k, lin in enumerate(maps):
         is_source = 0 < k <= len(sources) or k == len(maps) - 2
@@ -104,9 +107,10 @@ def project_nodes(
             results.append(None)
             continue
         z = found.get(lin) if is_shared else None
-        is_whole = is_source or (is_shared and lin in of_sources)
+        is_whole = is_source or (is_shared and k > 0 and lin in of_sources)
         if z is None:
-            z = project(lin, x_src if is_whole else rows, mode)
+            given = x_src if is_whole else rows
+            z = lin(given) if is_direct else project(lin, given, mode)
             if is_whole and is_shared:
                 found[lin] = z
         results.append(z if is_whole or not has_fewer else z[:num_dst])

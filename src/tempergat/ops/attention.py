@@ -283,9 +283,8 @@ def attend_with(
         # On a GPU compilers fuse the epilogue, and many models' gates have no kernel.
         may_finish = chosen.NAME == cpu.NAME or mode == "eager"
         inside = _epilogue_of_op(z, inputs[0], epilogue) if may_finish else None
-        arguments = attention_op.arguments(
-            attention, graph, inputs, inside or NO_EPILOGUE, *rest, return_weights
-        )
+        given = (attention, graph, inputs, inside or NO_EPILOGUE, *rest)
+        arguments = attention_op.arguments(*given, return_weights, mode)
         # The function, and not a call of it: each frame takes time on small graphs.
         op = runner(attention.forward_name, arguments)
         out, _, _, weights, gate_sum, *_ = op(*arguments)

@@ -35,7 +35,7 @@ from tempergat.ops.second_derivative import (
     save_for_second_derivative,
     second_derivative,
 )
-from tempergat.ops.torch_internals import any_requires_grad, in_transform, is_tracing
+from tempergat.ops.torch_internals import any_requires_grad
 
 _NO_ROWS = (None,) * len(Rows._fields)
 
@@ -49,6 +49,7 @@ def arguments(
     dropout: float,
     dropout_seed: Tensor | None,
     return_weights: bool,
+    mode: str,
 ) -> tuple[Any, ...]:
     """The arguments of the op that computes the same as the attention's reference.
 
@@ -61,11 +62,16 @@ def arguments(
         dropout: Rate of dropout on the weights.
         dropout_seed: One seed per head, needed when ``dropout`` > 0.
         return_weights: Whether the weights are wanted.
+        mode: The `execution_mode`.
     """
     logit, skip, bias, gate_sum = epilogue
     tensors = (*inputs, logit, skip, bias)
-    # Only a backward pass needs the edges by source.
-    by_source = graph.by_source if has_gradient(tensors) else _NO_ROWS
+    # Only a backward pass needs the edges by source. A tracer and a transform hide
+    # which tensors have gradients.
+    may_differ = torch.is_grad_enabled() and (
+        mode in ("traced", "transformed") or any_requires_grad(*tensors)
+    )
+    by_source = graph.by_source if may_differ else _NO_ROWS
     return (
         *tensors,
         dropout_seed if dropout > 0.0 else None,
@@ -77,14 +83,6 @@ def arguments(
         return_weights,
         gate_sum,
     )
-
-
-def has_gradient(inputs: tuple[Tensor | None, ...]) -> bool:
-    """Whether a backward pass may follow."""
-    if not torch.is_grad_enabled():
-        return False
-    # A tracer and a transform hide which tensors have gradients.
-    return is_tracing() or in_transform() or any_requires_grad(*inputs)
 
 
 def converted(

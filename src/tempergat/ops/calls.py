@@ -218,7 +218,7 @@ def _sizes_of(shape: str) -> Callable[[Any], tuple[int, ...]]:
     if len(shape) > 1:
         return itemgetter(*shape)
     # For a single letter, itemgetter would give a bare number.
-    return lambda sizes: tuple(sizes[letter] for letter in shape)
+    return lambda sizes: (sizes[shape],)
 
 
 class Epilogue(NamedTuple):

@@ -255,10 +255,9 @@ class AttentionLayer(MessageLayer):
         """
         raise NotImplementedError
 
-    def skip_map(self) -> Linear | None:
+    def skip_map(self) -> Any:
         """The linear map of the targets' features that is added to the output."""
-        res: Linear | None = self.res
-        return res
+        return self.res
 
     def split_heads(self, z: Any, count: int | None = None) -> Any:
         """Features as [num_nodes, heads, channels], perhaps of the first nodes."""
@@ -290,19 +289,17 @@ class AttentionLayer(MessageLayer):
             *inputs: The attention's inputs.
             **settings: The attention's numbers, in the order of its registration.
         """
-        graph = call.graph
         count: int | Tensor | None = None
         if gate_logit is not None:
-            gate_logit, count = logit_of_targets(gate_logit, graph)
+            gate_logit, count = logit_of_targets(gate_logit, call.graph)
         # Heads are averaged, and a gated skip is taken, before anything is added.
         ends_here = self.concat and self.lin_beta is None
-        epilogue = Epilogue(gate_logit, None, None, torch.is_grad_enabled())
-        if ends_here:
-            epilogue = epilogue._replace(skip=skip, bias=self.bias)
         given = (*inputs, call.edge_weight, call.edge_bias)
+        first, bias = (skip, self.bias) if ends_here else (None, None)
+        epilogue = Epilogue(gate_logit, first, bias, torch.is_grad_enabled())
         rest = (call.dropout, call.seeds, call.return_weights, epilogue, call.mode)
         kind, numbers = registered(self.attention), tuple(settings.values())
-        out, alpha, total = attend_with(kind, graph, given, numbers, *rest)
+        out, alpha, total = attend_with(kind, call.graph, given, numbers, *rest)
         if count is not None:
             self.gates.keep([total], count)
         out = out.flatten(1)

@@ -33,26 +33,18 @@ if TYPE_CHECKING:
 class Call:
     """One call of a layer.
 
-    Many feature sets on one graph are rows of one table here, those of one set after
-    those of another, and the graph stands side by side with itself.
-
-    Args:
-        layer: The layer.
-        x: Its input.
-        edge_index: Its edges.
-        edge_attr: Their features.
-        edge_weight: Factors of their attention weights.
-        edge_bias: What is added to their logits.
-        return_weights: Whether the attention weights are wanted.
-        dropout_seed: Fixes the dropout mask; None to draw it.
-        size: Number of source and target nodes, where the caller says it.
+    It is made of the layer and the arguments of its ``forward``. Many feature sets on
+    one graph are rows of one table here, those of one set after those of another, and
+    the graph stands side by side with itself.
 
     Attributes:
         x: The features of source and target nodes.
+        adjacency: The graph of one feature set, and what depends on the edges' form.
         graph: The edges, sorted once, with added self-loops.
         edge_attr: The features of all its edges; None for none.
-        edge_weight: Factors of their attention weights; None for none.
-        edge_bias: What is added to their logits; None for none.
+        edge_weight: Factors of their attention weights, likewise.
+        edge_bias: What is added to their logits, likewise.
+        dropout: The rate of attention dropout in this call.
         seeds: One seed per head for the attention dropout; None for none.
         mode: The `execution_mode`.
         by_messages: Whether PyG's hooks, an explainer or a subclass needs every
@@ -81,7 +73,7 @@ class Call:
             _compile_kernels(layer, x_src, bool(return_weights))
         edge_attr = check_edge_attr(layer, edge_attr, sets, mode)
         self._edge_index = edge_index
-        self._adjacency = resolve(
+        self.adjacency = resolve(
             edge_index,
             self._size,
             self_loops=layer.add_self_loops,
@@ -91,9 +83,9 @@ class Call:
             mode=mode,
             cache=layer.cache,
         )
-        self.graph = graph = self._adjacency.graph
+        self.graph = graph = self.adjacency.graph
         if edge_attr is None and layer.edge_dim is not None:
-            edge_attr = check_edge_attr(layer, self._adjacency.values, sets, mode)
+            edge_attr = check_edge_attr(layer, self.adjacency.values, sets, mode)
         if edge_attr is not None:
             edge_attr = features_of_all(layer, graph, edge_attr)
         if edge_weight is not None or edge_bias is not None:
@@ -145,16 +137,15 @@ class Call:
                     "values of one sparse matrix; pass edge_index as a [2, E] tensor "
                     "or a tempergat.Graph"
                 )
-            edges = self._adjacency.graph.num_all_edges
+            edges = self.adjacency.graph.num_all_edges
             alpha = alpha.view(*sets, edges, alpha.size(-1))
-        return out, self._adjacency.pack(alpha)
+        return out, self.adjacency.pack(alpha)
 
 
 def _compile_kernels(layer: AttentionLayer, x: Features, return_weights: bool) -> None:
-    """Has the GPU kernels of a whole step compiled in parallel.
+    """Has the GPU kernels of a whole step compiled in parallel, in the first call.
 
-    Otherwise each kernel would be compiled when it is first launched, one after the
-    other. Only the first call of its kind does anything.
+    Otherwise each would be compiled when it is first launched, one after the other.
     """
     half = torch.is_autocast_enabled("cuda")
     compile_ahead(

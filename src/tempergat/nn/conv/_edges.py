@@ -23,11 +23,7 @@ _OF_LOOPS = {"edge_weight": 1.0, "edge_bias": 0.0}
 def check_edge_attr(
     layer: AttentionLayer, edge_attr: Tensor | None, sets: Sets, mode: str
 ) -> Tensor | None:
-    """The features of the edges that were given, [..., E, D]; None for none.
-
-    Raises:
-        ValueError: They do not fit the layer or the feature sets.
-    """
+    """The features of the edges that were given, [..., E, D], if they fit the layer."""
     if edge_attr is None:
         return None
     if layer.edge_dim is None:
@@ -73,9 +69,6 @@ def features_of_all(layer: AttentionLayer, graph: Graph, edge_attr: Tensor) -> T
     """The features of all edges of a graph, [E', D], from `check_edge_attr`'s.
 
     Those of one feature set come after those of another, if each has its own.
-
-    Raises:
-        ValueError: There is not one row per edge.
     """
     axis = edge_attr.dim() - 2
     if edge_attr.size(axis) != graph.num_edges:
@@ -103,10 +96,6 @@ def numbers_of_all(
         graph: The graph of one feature set.
         sets: The leading dimensions of x.
         given: The layer's ``edge_index``.
-
-    Raises:
-        ValueError: They do not fit the edges.
-        TypeError: They are not floating-point numbers.
     """
     if values is None:
         return None
@@ -154,13 +143,8 @@ def _with_loops(
 ) -> Tensor:
     """Values of the edges that were given, then those of added self-loops.
 
-    Args:
-        graph: The graph.
-        values: The values.
-        axis: The dimension of the edges.
-        fill_value: The self-loops' values: a number, a tensor, or how to reduce those
-            of the other edges at the node.
-        reverse: Whether messages run from row 1 of ``edge_index`` to row 0.
+    ``fill_value`` gives these: a number, a tensor, or how to reduce those of the other
+    edges at the node.
     """
     loops = graph.num_loops
     count = graph.num_all_edges - loops

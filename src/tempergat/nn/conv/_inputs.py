@@ -30,16 +30,7 @@ def check_rate(name: str, value: float) -> None:
 
 
 def check_features(x: Any, maps: tuple[Any, Any]) -> NodeFeatures:
-    """The features of source and of target nodes.
-
-    Args:
-        x: The layer's input, one or a pair.
-        maps: The linear maps that will take them.
-
-    Raises:
-        TypeError: They are not tensors.
-        ValueError: Their shape does not fit the maps.
-    """
+    """The features of source and of target nodes, if they fit these linear maps."""
     x_src, x_dst = x if isinstance(x, (tuple, list)) else (x, x)
     if x_src is None:
         raise ValueError("x must hold the source nodes' features, got None")
@@ -59,7 +50,8 @@ def check_features(x: Any, maps: tuple[Any, Any]) -> NodeFeatures:
 
 
 def _checked(side: str, x: Any, lin: Any) -> Features:
-    x = as_features(x)
+    if isinstance(x, Tensor) and x.layout != torch.strided:
+        x = as_features(x)
     if not isinstance(x, (Tensor, SparseFeatures)):
         raise TypeError(
             f"x must be a tensor, got {type(x).__name__} for the {side} nodes; "
@@ -90,19 +82,12 @@ def _checked(side: str, x: Any, lin: Any) -> Features:
 def count_nodes(
     x: NodeFeatures, size: tuple[int | None, int | None] | None, edge_index: Any
 ) -> tuple[int, int]:
-    """The number of source and target nodes.
-
-    Raises:
-        ValueError: ``size`` contradicts the features.
-    """
+    """The number of source and target nodes, if ``size`` agrees."""
     x_src, x_dst = x
     num_src = x_src.size(-2)
     given_src, given_dst = (None, None) if size is None else size
-    if (
-        isinstance(edge_index, Graph)
-        and x_dst is x_src
-        and edge_index.num_src == num_src
-    ):
+    is_graph = isinstance(edge_index, Graph) and edge_index.num_src == num_src
+    if is_graph and x_dst is x_src:
         # Fewer targets than sources are the first of them.
         num_dst = min(edge_index.num_dst, num_src)
     elif x_dst is not None:
@@ -122,13 +107,8 @@ def count_nodes(
 def stack_sets(x: NodeFeatures, graph: Graph) -> NodeFeatures:
     """The nodes of all feature sets as rows, those of one set after another's.
 
-    Args:
-        x: The feature sets, [..., num_nodes, channels].
-        graph: The graph of one set; where it has fewer targets than sources, and both
-            sides share x, they are the first nodes of each set.
-
-    Raises:
-        ValueError: There is no feature set.
+    Where the graph of one set has fewer targets than sources, and both sides share x,
+    they are the first nodes of each set.
     """
     x_src, x_dst = x
     if 0 in x_src.shape[:-2]:

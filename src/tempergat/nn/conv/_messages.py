@@ -9,7 +9,6 @@ from torch import Tensor
 from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.utils import softmax
 
-from tempergat.nn.gate import FeatureGate
 from tempergat.ops import keep_factor
 
 if TYPE_CHECKING:
@@ -33,7 +32,6 @@ class MessageLayer(MessagePassing):  # type: ignore[misc]
     """
 
     dropout: float
-    gates: FeatureGate
     # Which method a class overrides that is neither PyG's nor ours, in words.
     _override: str | None = None
 
@@ -96,16 +94,8 @@ class MessageLayer(MessagePassing):  # type: ignore[misc]
     ) -> tuple[Tensor, Tensor | None]:
         """As `AttentionLayer.attend`, by messages as PyG builds them.
 
-        Args:
-            call: The call.
-            gate_logit: The logit of a gate on the output; None for none.
-            skip: What is added to the output beside the bias; None for nothing.
-            dtype: The type of the messages.
-            **features: What ``edge_update`` and ``message`` take; what sources and
-                targets both have is a pair from `pair`.
-
-        Raises:
-            ValueError: A subclass would ignore the bias of edges.
+        Messages have the type ``dtype``. ``features`` are what ``edge_update`` and
+        ``message`` take; what sources and targets both have is a pair from `pair`.
         """
         graph, bias = call.graph, call.edge_bias
         if bias is not None and "edge_bias" not in self.inspector.get_param_dict(
@@ -128,10 +118,6 @@ class MessageLayer(MessagePassing):  # type: ignore[misc]
         if gate_logit is not None:
             out = self.gates.output(out, gate_logit, graph)
         return self.join(out, skip), alpha
-
-    def join(self, out: Tensor, skip: Tensor | None) -> Tensor:
-        """Joins the heads, then adds skip and bias."""
-        raise NotImplementedError
 
     def _softmax(
         self,

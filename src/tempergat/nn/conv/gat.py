@@ -174,7 +174,7 @@ class TemperGATConv(AttentionLayer):
             z_src, z_dst = self.gates.features((z_src, z_dst), gate, graph)
         is_shared = z_dst is z_src
         z_src = self.split_heads(z_src)
-        ending = (self.gate_of_output(gate[1]), skip)
+        gate_logit = self.gate_of_output(gate[1])
         if call.by_messages:
             z_dst = self.split_heads(z_dst, graph.num_dst)
             score = self._score(z_src, self.att_src)
@@ -182,13 +182,9 @@ class TemperGATConv(AttentionLayer):
             score_dst = score.new_zeros(graph.num_dst, self.heads)
             if z_dst is not None:
                 score_dst = self._score(z_dst, self.att_dst)
+            pairs = {"x": self.pair(z_src, z_dst), "alpha": self.pair(score, score_dst)}
             out, alpha = self.attend_by_messages(
-                call,
-                *ending,
-                z_src.dtype,
-                x=self.pair(z_src, z_dst),
-                alpha=self.pair(score, score_dst),
-                edge_attr=edge_attr,
+                call, gate_logit, skip, z_src.dtype, edge_attr=edge_attr, **pairs
             )
             return call.result(out, alpha)
         # The logits are e_ij = LeakyReLU(a_src^T z_src[j] + a_dst^T z_dst[i] + the
@@ -204,7 +200,7 @@ class TemperGATConv(AttentionLayer):
             edge_score = self._edge_score(edge_attr)
         inputs = (z_src, att_src, att_dst, z_dst, edge_score, self.theta)
         slope = self.negative_slope
-        out, alpha = self.attend(call, *ending, *inputs, negative_slope=slope)
+        out, alpha = self.attend(call, gate_logit, skip, *inputs, negative_slope=slope)
         return call.result(out, alpha)
 
     def input_maps(self) -> tuple[Linear, Linear]:

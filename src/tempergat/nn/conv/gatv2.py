@@ -121,11 +121,11 @@ class TemperGATv2Conv(AttentionLayer):
         if self.gate == "first":
             z_src, z_dst = self.gates.features((z_src, z_dst), gate, graph)
         z_src, z_dst = self.split_heads(z_src), self.split_heads(z_dst, graph.num_dst)
-        ending = (self.gate_of_output(gate[1]), skip)
+        gate_logit = self.gate_of_output(gate[1])
         if call.by_messages:
             x = self.pair(z_src, z_dst)
             out, alpha = self.attend_by_messages(
-                call, *ending, z_src.dtype, x=x, edge_attr=edge_attr
+                call, gate_logit, skip, z_src.dtype, x=x, edge_attr=edge_attr
             )
             return call.result(out, alpha)
         edge: tuple[Tensor | None, ...] = (None, None, None)
@@ -140,7 +140,7 @@ class TemperGATv2Conv(AttentionLayer):
         att = self.divide_by_fixed_temperature(self.att).squeeze(0)
         inputs = (z_src, z_dst, att, *edge, self.theta)
         slope = self.negative_slope
-        out, alpha = self.attend(call, *ending, *inputs, negative_slope=slope)
+        out, alpha = self.attend(call, gate_logit, skip, *inputs, negative_slope=slope)
         return call.result(out, alpha)
 
     def input_maps(self) -> tuple[Linear, Linear]:

@@ -173,14 +173,17 @@ class TemperTransformerConv(AttentionLayer):
         if self.gate == "first":
             gates = (gate[0], *gate)
             key, value, query = self.gates.features((key, value, query), gates, graph)
-        key, value, query = map(self.split_heads, (key, value, query))
-        ending = (self.gate_of_output(gate[1]), skip)
+        key, value = self.split_heads(key), self.split_heads(value)
+        query = self.split_heads(query, graph.num_dst)
+        gate_logit = self.gate_of_output(gate[1])
         if call.by_messages:
             edge = None
             if edge_attr is not None:
                 edge = self.split_heads(self.lin_edge(edge_attr))
             features = {"query": query, "key": key, "value": value, "edge": edge}
-            out, alpha = self.attend_by_messages(call, *ending, value.dtype, **features)
+            out, alpha = self.attend_by_messages(
+                call, gate_logit, skip, value.dtype, **features
+            )
         else:
             # The logits are e_ij = q_i^T (k_j + W_e x_ij) * scale / T. Their softmax
             # over j weighs v_j + W_e x_ij; the sum is multiplied by the sigmoid of the
@@ -188,7 +191,7 @@ class TemperTransformerConv(AttentionLayer):
             edge_map = None if edge_attr is None else self.split_map(self.lin_edge)
             inputs = (value, key, query, edge_attr, edge_map, self.temperature)
             scale = self.out_channels**-0.5
-            out, alpha = self.attend(call, *ending, *inputs, scale=scale)
+            out, alpha = self.attend(call, gate_logit, skip, *inputs, scale=scale)
         found = call.result(out, alpha)
         if return_attention_weights and is_torch_sparse_tensor(edge_index):
             # As in PyG, the matrix comes back as it is.
