@@ -249,10 +249,7 @@ class AttentionLayer(MessageLayer):
         return (src, dst) if isinstance(x, tuple | list) else src
 
     def input_maps(self) -> tuple[Linear, Linear]:
-        """A linear map for each side, by whose widths inputs are checked.
-
-        The first one gives the messages.
-        """
+        """The maps of messages and of targets, by whose widths inputs are checked."""
         raise NotImplementedError
 
     def skip_map(self) -> Any:

@@ -119,7 +119,7 @@ class MessageLayer(MessagePassing):  # type: ignore[misc]
             out = self.gates.output(out, gate_logit, graph)
         return self.join(out, skip), alpha
 
-    def _softmax(
+    def softmax(
         self,
         logit: Tensor,
         edge_bias: Tensor | None,

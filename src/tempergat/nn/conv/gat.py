@@ -248,8 +248,7 @@ class TemperGATConv(AttentionLayer):
         if edge_attr is not None:
             alpha = alpha + self._edge_score(edge_attr)
         alpha = F.leaky_relu(alpha, self.negative_slope)
-        rows = (index, ptr, dim_size)
-        return self._softmax(alpha, edge_bias, edge_id, head_seeds, *rows)
+        return self.softmax(alpha, edge_bias, edge_id, head_seeds, index, ptr, dim_size)
 
     def message(self, x_j: Tensor, alpha: Tensor) -> Tensor:
         return alpha.unsqueeze(-1) * x_j

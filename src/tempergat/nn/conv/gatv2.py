@@ -163,8 +163,7 @@ class TemperGATv2Conv(AttentionLayer):
             x = x + self.split_heads(self.lin_edge(edge_attr))
         x = F.leaky_relu(at_least_float32(x), self.negative_slope)
         alpha = (x * self.divide_by_temperature(self.att)).sum(dim=-1)
-        rows = (index, ptr, dim_size)
-        return self._softmax(alpha, edge_bias, edge_id, head_seeds, *rows)
+        return self.softmax(alpha, edge_bias, edge_id, head_seeds, index, ptr, dim_size)
 
     def message(self, x_j: Tensor, alpha: Tensor) -> Tensor:
         return x_j * alpha.unsqueeze(-1)

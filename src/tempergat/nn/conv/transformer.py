@@ -234,8 +234,7 @@ class TemperTransformerConv(AttentionLayer):
         alpha = alpha * self.out_channels**-0.5
         if self.temperature is not None:
             alpha = alpha / self.temperature
-        rows = (index, ptr, dim_size)
-        return self._softmax(alpha, edge_bias, edge_id, head_seeds, *rows)
+        return self.softmax(alpha, edge_bias, edge_id, head_seeds, index, ptr, dim_size)
 
     def message(self, value_j: Tensor, alpha: Tensor, edge: Tensor | None) -> Tensor:
         value = value_j if edge is None else value_j + edge
