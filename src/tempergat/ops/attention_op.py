@@ -29,7 +29,7 @@ from tempergat.ops.calls import (
     working_dtype,
 )
 from tempergat.ops.graph import Graph
-from tempergat.ops.registration import call, fold, register
+from tempergat.ops.registration import call, fold, register, runner
 from tempergat.ops.rows import Rows
 from tempergat.ops.second_derivative import (
     save_for_second_derivative,
@@ -123,22 +123,26 @@ def register_ops(attention: Attention) -> None:
     heads_at = [spec.shape.find("H") for spec in attention.inputs]
     state_at = [shape.find("H") for shape in attention.state]
     served = [b for b in BACKENDS if b.NAME in attention.backends]
+    forwards = {b.DISPATCH_KEY: _forward(b, attention) for b in served}
+    backwards = {b.DISPATCH_KEY: _backward(b, attention) for b in served}
     given_at, saved_at = [*heads_at, 1, 1, 0, 0], [*heads_at, 1, 0, 0, 1, 1, *state_at]
     register(
         forward,
-        {b.DISPATCH_KEY: _forward(b, attention) for b in served},
+        {key: _full_forward(run) for key, run in forwards.items()},
         shapes=_forward_shapes(attention),
         save=_save(attention),
         gradient=_gradient(attention),
         fold=_fold(attention.forward_name, given_at, [1, 1, 1, 1, 1, *state_at]),
+        direct=forwards,
     )
     register(
         backward,
-        {b.DISPATCH_KEY: _backward(b, attention) for b in served},
+        {key: _full_backward(run, attention) for key, run in backwards.items()},
         shapes=_backward_shapes(attention),
         save=save_for_second_derivative(attention),
         gradient=second_derivative(attention),
         fold=_fold(attention.backward_name, [1, 1, 1, *saved_at], [*heads_at, 1, 0]),
+        direct=backwards,
     )
 
 
@@ -172,8 +176,16 @@ def _forward(backend: Backend, attention: Attention) -> Callable[..., Any]:
     def run_forward(*arguments: Any) -> Any:
         forward = Forward.of(attention, arguments)
         kernels = backend.kernels(attention.name)
-        found = backend.kernels("gate").attend(kernels, forward)
-        out, attended, lse, weights, gate_sum, *state = found
+        return backend.kernels("gate").attend(kernels, forward)
+
+    return run_forward
+
+
+def _full_forward(run_forward: Callable[..., Any]) -> Callable[..., Any]:
+    """The same with empty tensors for what is absent, for torch's dispatcher."""
+
+    def run(*arguments: Any) -> Any:
+        out, attended, lse, weights, gate_sum, *state = run_forward(*arguments)
         heads, absent = out.size(1), (*out.shape[:2], 0)
         return (
             out,
@@ -184,25 +196,37 @@ def _forward(backend: Backend, attention: Attention) -> Callable[..., Any]:
             *[lse.new_empty(absent) if x is None else x for x in state],
         )
 
-    return run_forward
+    return run
 
 
 def _backward(backend: Backend, attention: Attention) -> Callable[..., Any]:
-    specs = (*attention.inputs, *EPILOGUE_INPUTS)
-
     def run_backward(*arguments: Any) -> Any:
         backward = Backward.of(attention, arguments)
-        given = backward.saved.given
         kernels = backend.kernels(attention.name)
         found = backend.kernels("gate").gradients(kernels, backward)
+        if backward.copies == 1:
+            return found
+        given = backward.saved.given
+        return tuple(sum_copies(dx, x) for dx, x in zip(found, given, strict=True))
+
+    return run_backward
+
+
+def _full_backward(
+    run_backward: Callable[..., Any], attention: Attention
+) -> Callable[..., Any]:
+    """The same with empty tensors for what is absent."""
+    specs = (*attention.inputs, *EPILOGUE_INPUTS)
+
+    def run(*arguments: Any) -> Any:
+        given = Backward.of(attention, arguments).saved.given
+        found = run_backward(*arguments)
         return tuple(
-            empty_gradient(x, spec, given[0])
-            if gradient is None
-            else sum_copies(gradient, x)
+            empty_gradient(x, spec, given[0]) if gradient is None else gradient
             for gradient, x, spec in zip(found, given, specs, strict=True)
         )
 
-    return run_backward
+    return run
 
 
 def _forward_shapes(attention: Attention) -> Callable[..., Any]:
@@ -262,7 +286,8 @@ def _save(attention: Attention) -> Callable[..., None]:
         )
         settings, dropout, *_ = numbers
         out, attended, lse, _, _, *state = output
-        ctx.mark_non_differentiable(attended, lse, *state)
+        helpers = [x for x in (attended, lse, *state) if x is not None]
+        ctx.mark_non_differentiable(*helpers)
         ctx.set_materialize_grads(False)
         ctx.numbers = (copies, *settings, dropout)
         kept = out if logit is None and skip is None and bias is None else attended
@@ -289,15 +314,9 @@ def _gradient(attention: Attention) -> Callable[..., Any]:
         # A bit for each input and for the bias: vmap does not pass lists on.
         *wanted, _, wants_skip, wants_bias = needed[: count + 3]
         bits = sum(need << k for k, need in enumerate((*wanted, wants_bias)))
-        *gradients, dlogit, dbias = call(
-            attention.backward_name,
-            dout,
-            dweights,
-            dgate_sum,
-            *saved,
-            *ctx.numbers,
-            bits,
-        )
+        given = (dout, dweights, dgate_sum, *saved, *ctx.numbers, bits)
+        found = runner(attention.backward_name, given)(*given)
+        *gradients, dlogit, dbias = found
         results = [
             gradient if x is not None else None
             for gradient, x in zip(gradients, inputs, strict=True)

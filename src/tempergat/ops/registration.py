@@ -31,7 +31,9 @@ library = torch.library.Library(  # type: ignore[no-untyped-call]
 ELSEWHERE = "CompositeExplicitAutograd"
 _functions: dict[str, Any] = {}
 # The same ops without torch's dispatcher, which costs more than a small graph.
-_direct: dict[str, tuple[dict[str, Callable[..., Any]], Callable[..., Any]]] = {}
+_Ways = tuple[dict[str, Callable[..., Any]], Callable[..., Any]]
+_full: dict[str, _Ways] = {}
+_direct: dict[str, _Ways] = {}
 _PLAIN_TYPES = frozenset((Tensor, Parameter, type(None), bool, int, float))
 _DISPATCH_KEYS = {"cpu": "CPU", "cuda": "CUDA"}
 
@@ -44,6 +46,7 @@ def register(
     save: Callable[..., None],
     gradient: Callable[..., Any],
     fold: Callable[..., Any],
+    direct: dict[str, Callable[..., Any]] | None = None,
 ) -> None:
     """Defines ``tempergat::<name>``.
 
@@ -54,6 +57,8 @@ def register(
         save: Saves what backward needs, as `torch.autograd.Function.setup_context`.
         gradient: As `torch.autograd.Function.backward`.
         fold: As `torch.autograd.Function.vmap`.
+        direct: The implementations that `runner` takes past torch's dispatcher, where
+            they differ: they may return None in place of an empty tensor.
     """
     name = schema[: schema.index("(")]
     full = f"tempergat::{name}"
@@ -61,7 +66,7 @@ def register(
     for key, function in run.items():
         library.impl(name, function, key)  # type: ignore[no-untyped-call]
     torch.library.register_fake(full, shapes, lib=library)
-    differentiable = _differentiable(name, run, save, gradient)
+    differentiable = _differentiable(name, run, save, gradient, direct or run)
     library.impl(  # type: ignore[no-untyped-call]
         name, differentiable, "Autograd", with_keyset=True
     )
@@ -82,6 +87,7 @@ def _differentiable(
     run_on: dict[str, Callable[..., Any]],
     save: Callable[..., None],
     gradient: Callable[..., Any],
+    direct: dict[str, Callable[..., Any]],
 ) -> Callable[..., Any]:
     """The op as autograd sees it.
 
@@ -95,8 +101,8 @@ def _differentiable(
             return op.redispatch(keyset & KEYS_BELOW_AUTOGRAD, *arguments)
 
     def forward(ctx: Any, keyset: Any, *arguments: Any) -> Any:
-        if keyset is None:
-            result = _implementation(run_on, arguments)(*arguments)
+        if isinstance(keyset, dict):
+            result = _implementation(keyset, arguments)(*arguments)
         else:
             result = below(keyset, arguments)
         save(ctx, arguments, result)
@@ -111,7 +117,8 @@ def _differentiable(
     function_of_one: Any = type(f"{name}_traced", (SingleLevelFunction,), members)
 
     # Without a transform there is one level, and its function is quicker.
-    _direct[name] = run_on, functools.partial(function_of_one.apply, None)
+    for table, ways in ((_full, run_on), (_direct, direct)):
+        table[name] = ways, functools.partial(function_of_one.apply, ways)
 
     def run(keyset: Any, *arguments: Any) -> Any:
         if not (torch.is_grad_enabled() and any_requires_grad(*arguments)):
@@ -132,8 +139,13 @@ def _implementation(
     return run_on.get(key) or run_on[ELSEWHERE]
 
 
-def runner(name: str, arguments: tuple[Any, ...]) -> Callable[..., Any]:
-    """The function that runs one of our ops on these arguments."""
+def runner(
+    name: str, arguments: tuple[Any, ...], full: bool = False
+) -> Callable[..., Any]:
+    """The function that runs one of our ops on these arguments.
+
+    Without ``full`` it may return None in the place of an empty tensor.
+    """
     # Modes and other kinds of tensors see an operation through the dispatcher only.
     if (
         torch.compiler.is_compiling()
@@ -143,7 +155,7 @@ def runner(name: str, arguments: tuple[Any, ...]) -> Callable[..., Any]:
         or not _PLAIN_TYPES.issuperset(map(type, arguments))
     ):
         return functools.partial(_run, name)
-    run_on, differentiable = _direct[name]
+    run_on, differentiable = (_full if full else _direct)[name]
     if torch.is_grad_enabled() and any_requires_grad(*arguments):
         return differentiable
     return _implementation(run_on, arguments)
@@ -151,7 +163,7 @@ def runner(name: str, arguments: tuple[Any, ...]) -> Callable[..., Any]:
 
 def call(name: str, *arguments: Any) -> Any:
     """Runs one of our ops."""
-    return runner(name, arguments)(*arguments)
+    return runner(name, arguments, full=True)(*arguments)
 
 
 def _run(name: str, *arguments: Any) -> Any:
