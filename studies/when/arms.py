@@ -73,13 +73,6 @@ ARMS = {
 }
 
 
-_CONTROLS: dict[str, type] = {
-    "constant gate": ConstantGate,
-    "neighbour gate": NeighbourGate,
-    "fixed norm": FixedNorm,
-}
-
-
 def put_control(model: NodeClassifier, edges: Graph, control: str) -> None:
     """Puts a control into every layer of a model, before its weights are drawn."""
     others = edges.src != edges.dst
@@ -88,8 +81,11 @@ def put_control(model: NodeClassifier, edges: Graph, control: str) -> None:
     )
     layer: Any
     for layer in model.convs:
-        base = _CONTROLS[control]
-        layer.__class__ = type(base.__name__, (base, type(layer)), {})
-        layer.neighbours = neighbours
         if control == "constant gate":
-            layer.prepare()
+            layer.lin_gate = ConstantGate(layer.lin_gate)
+        elif control == "neighbour gate":
+            # Another class and not another map: a new one would draw random numbers.
+            layer.lin_gate.__class__ = NeighbourGate
+            layer.lin_gate.neighbours = neighbours
+        else:
+            layer.__class__ = type("FixedNorm", (FixedNorm, type(layer)), {})

@@ -1,7 +1,7 @@
 """Gates and attention vectors that serve as controls; no layer of the library has them.
 
-Each is a base class that `put_control` gives an attention layer, so the layer's kernels
-run it, and so do all seeds at once.
+`put_control` gives them to attention layers, so the layers' kernels run them, and so do
+all seeds at once.
 """
 
 from __future__ import annotations
@@ -12,50 +12,38 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from tempergat.nn import AttentionLayer, GateLinear
 from tempergat.ops import Graph, weighted_sum
 
 
-class ConstantGate:
+class ConstantGate(nn.Module):
     r"""A gate :math:`g = \sigma(b)` with one number per channel, for all nodes.
 
-    It reads no features. The next linear map could take it over, so it changes how a
-    layer is optimised and not what it can express.
+    It takes the place of a gate's linear map and reads no features. The next linear map
+    could take it over, so it changes how a layer is optimised and not what it can
+    express.
     """
 
-    def prepare(self: Any) -> None:
-        """Puts the gate's numbers in the place of its linear map."""
-        width = self.lin_gate.out_channels
-        self.lin_gate = _ConstantLogit(width, self.gate_bias_init)
-
-    def gate_maps(self) -> list[Any]:
-        """No linear map."""
-        return []
-
-    def gate_logit(self: Any, x_dst: Any) -> Tensor:
-        """The logit of every channel, [1, width]."""
-        logit: Tensor = self.lin_gate.bias
-        return logit.unsqueeze(0)
-
-
-class _ConstantLogit(nn.Module):
-    """The numbers inside a constant gate's sigmoid, under a gate's usual name."""
-
-    def __init__(self, width: int, bias_init: float) -> None:
+    def __init__(self, lin_gate: GateLinear) -> None:
         super().__init__()
-        self.bias_init = bias_init
-        self.bias = nn.Parameter(torch.empty(width))
+        self.bias_init = lin_gate.bias_init
+        self.bias = nn.Parameter(torch.empty(lin_gate.out_channels))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         nn.init.constant_(self.bias, self.bias_init)
 
+    def forward(self, x: Tensor) -> Tensor:
+        """The logit of every channel, [1, width]."""
+        return self.bias.unsqueeze(0)
 
-class NeighbourGate:
+
+class NeighbourGate(GateLinear):
     r"""A gate :math:`g_i = \sigma(W_g m_i + b_g)` fed by the neighbours' mean.
 
-    It has the parameters of the gate on the output, but :math:`m_i` is the mean of the
-    neighbours' features, without those of node :math:`i` itself. For a node without
-    neighbours it is :math:`\sigma(b_g)`.
+    It has the parameters of the gate on the output and takes the place of its linear
+    map, but :math:`m_i` is the mean of the neighbours' features, without those of node
+    :math:`i` itself. For a node without neighbours it is :math:`\sigma(b_g)`.
 
     Attributes:
         neighbours: The edges without self-loops.
@@ -63,18 +51,16 @@ class NeighbourGate:
 
     neighbours: Graph
 
-    lin_gate: Any
-
-    def gate_logit(self, x_dst: Any) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         """The mean over the neighbours of their logits."""
-        # The gate's map is linear: the mean of the logits is the logit of the mean.
-        total = weighted_sum(self.neighbours, super().gate_logit(x_dst))  # type: ignore[misc]
+        # The map is linear: the mean of the logits is the logit of the mean.
+        total = weighted_sum(self.neighbours, super().forward(x))
         degree = self.neighbours.by_target.pointer.diff().unsqueeze(-1)
         mean = total / degree.clamp(min=1)
-        return torch.where(degree == 0, self.lin_gate.bias, mean)
+        return torch.where(degree == 0, self.bias, mean)
 
 
-class FixedNorm:
+class FixedNorm(AttentionLayer):
     r"""Attention vectors of fixed norm: only their direction is learned.
 
     The logits of a head are computed from :math:`c \, a / \lVert a \rVert`, where
@@ -89,9 +75,7 @@ class FixedNorm:
             x: The layer's attention vectors, [..., heads, channels].
         """
         norm = attention_vector(self).norm(dim=-1, keepdim=True)
-        scaled = x * (fixed_norm(self) / norm)
-        divided: Tensor = super().divide_by_fixed_temperature(scaled)  # type: ignore[misc]
-        return divided
+        return super().divide_by_fixed_temperature(x * (fixed_norm(self) / norm))
 
 
 def attention_vector(layer: Any) -> Tensor:

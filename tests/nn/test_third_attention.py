@@ -13,7 +13,6 @@ from tempergat import Graph, ops
 from tempergat.nn import (
     FeatureGate,
     GateLinear,
-    Sides,
     gate_penalty,
     make_theta,
     temperature_of,
@@ -62,14 +61,14 @@ class DotProductConv(nn.Module):
         query, key, value = self.lin_query(x), self.lin_key(x), self.lin_value(x)
         logit = None if self.gates.kind is None else self.lin_gate(x)
         if self.gates.kind == "first":
-            gated = self.gates.features(Sides(value, None), Sides(logit, None))
-            value, logit = gated.src, None
-        elif logit is not None:
-            logit = self.gates.widen(logit)
+            (value,) = self.gates.features([value], [logit], graph)
         value, key, query = (z.view(self.shape) for z in (value, key, query))
         query = ops.divide_by_temperature(query, self.theta) / self.fixed
         query = query * query.size(-1) ** -0.5
-        return self.gates.attend("scaled_dot", graph, (value, key, query), logit)[0]
+        out = ops.attend("scaled_dot", graph, value, key, query)[0].flatten(1)
+        if self.gates.kind in (None, "first"):
+            return out
+        return self.gates.output(out, self.gates.widen(logit), graph)
 
 
 def by_matrices(p, x, counts, heads, temperature, gate):

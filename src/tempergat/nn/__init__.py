@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from .models import NodeClassifier as NodeClassifier
     from .models import hidden_features as hidden_features
     from .projection import Features as Features
-    from .projection import Sides as Sides
     from .temperature import make_theta as make_theta
     from .temperature import temperature_of as temperature_of
     from .typed import NodeType as NodeType

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn.dense.linear import Linear
 
-from tempergat.nn.projection import Sides
 from tempergat.ops import (
-    Epilogue,
     Graph,
-    attend_and_gate,
     close_rows,
-    execution_mode,
     in_backward,
     is_alive,
     is_exporting,
+    is_tracing,
     sigmoid_gate,
-    transform_level,
 )
 
 GateKind = Literal["post", "first", "head"] | None
@@ -79,8 +76,8 @@ class FeatureGate:
                 self.gates = FeatureGate("post")
 
             def forward(self, x, graph, value, key, query):
-                inputs = (value, key, query)
-                return self.gates.attend("dot", graph, inputs, self.lin_gate(x))[0]
+                out, _ = ops.attend("dot", graph, value, key, query)
+                return self.gates.output(out.flatten(1), self.lin_gate(x), graph)
 
     Args:
         kind: ``"post"``, ``"first"``, ``"head"`` or None.
@@ -93,13 +90,10 @@ class FeatureGate:
     def __init__(self, kind: GateKind, channels: int = 1) -> None:
         self.kind = kind
         self.repeats = channels if kind == "head" else 1
-        # A pass that is running: copies and pickles of a layer start without one.
         self._last: _Pass | None = None
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> FeatureGate:
-        return FeatureGate(self.kind, self.repeats)
-
     def __reduce__(self) -> tuple[Any, ...]:
+        # The pass stays behind: copies and pickles of a layer start without one.
         return FeatureGate, (self.kind, self.repeats)
 
     def widen(self, logit: Tensor) -> Tensor:
@@ -110,116 +104,68 @@ class FeatureGate:
         wide = logit.unsqueeze(-1).expand(*logit.shape, self.repeats)
         return wide.contiguous().flatten(-2)
 
-    def attend(
-        self,
-        attention: str,
-        graph: Graph,
-        inputs: tuple[Tensor | None, ...],
-        gate_logit: Tensor | None = None,
-        skip: Tensor | None = None,
-        bias: Tensor | None = None,
-        *,
-        mode: str | None = None,
-        **options: Any,
-    ) -> tuple[Tensor, Tensor | None]:
-        """Runs an attention, gates its output and keeps the mean gate.
-
-        Args:
-            attention: The name of a registered attention.
-            graph: The graph.
-            inputs: The attention's inputs, as for `ops.attend`.
-            gate_logit: The gate before its sigmoid, [num_dst, width], or one row for
-                all nodes; None for no gate on the output.
-            skip: What is added after the gate to each row, [num_dst, width].
-            bias: What is added to all rows alike, [width].
-            mode: The `execution_mode`, where it is known.
-            **options: Further arguments of `ops.attend`.
-
-        Returns:
-            The output, [num_dst, width], and the weights, where they are wanted.
-        """
-        count: int | Tensor = 0
-        if gate_logit is not None:
-            gate_logit, count = _logit_of_targets(gate_logit, graph)
-        mode = execution_mode() if mode is None else mode
-        epilogue = Epilogue(gate_logit, skip, bias, torch.is_grad_enabled())
-        out, weights, total = attend_and_gate(
-            attention, graph, inputs, epilogue, mode=mode, **options
-        )
-        if gate_logit is not None:
-            self._keep([total], count, mode)
-        return out, weights
-
-    def output(
-        self, out: Tensor, gate_logit: Tensor, graph: Graph, mode: str | None = None
-    ) -> Tensor:
-        """Gates features that were aggregated elsewhere and keeps the mean gate.
+    def output(self, out: Tensor, gate_logit: Tensor, graph: Graph) -> Tensor:
+        """Gates the aggregated features and keeps the mean gate.
 
         Args:
             out: The aggregated features, [num_dst, width].
-            gate_logit: As for `attend`.
+            gate_logit: The gate before its sigmoid, [num_dst, width], or one row for
+                all nodes.
             graph: The graph.
-            mode: The `execution_mode`, where it is known.
         """
-        gate_logit, count = _logit_of_targets(gate_logit, graph)
+        gate_logit, count = logit_of_targets(gate_logit, graph)
         out, total = sigmoid_gate(gate_logit, out)
-        self._keep([total], count, mode)
+        self.keep([total], count)
         return out
 
     def features(
         self,
-        z: Sides[Any],
-        gate_logit: Sides[Tensor],
-        in_use: Tensor | None = None,
-        mode: str | None = None,
-    ) -> Sides[Any]:
+        z: Sequence[Any],
+        gate_logits: Sequence[Any],
+        graph: Graph,
+    ) -> list[Any]:
         """Gates the projected features and keeps the mean gate.
 
         Args:
-            z: The projected features, [num_nodes, width], or a tuple of several, such
-                as keys and values, that are all multiplied by the same gate.
-            gate_logit: The gate before its sigmoid.
-            in_use: How many rows there are, 0-d, if the last ones are padding; their
-                gate is 0 and does not count.
-            mode: The `execution_mode`, where it is known.
+            z: The projected features, [num_nodes, width], such as those of sources
+                and of targets; None for absent ones.
+            gate_logits: The gate of each before its sigmoid. One that several share
+                counts once, and may have more rows: they are the first of its nodes.
+            graph: The graph. The gate of rows that are its padding is 0 and does not
+                count.
         """
+        in_use = None if graph.in_use is None else graph.in_use[0]
+        gated: list[Any] = []
         sums: list[Tensor | None] = []
-        counts: list[int | Tensor] = []
-
-        def gate_side(logit: Tensor, z_side: Any) -> Any:
-            parts = z_side if isinstance(z_side, tuple) else (z_side,)
-            # The targets may be the first of the nodes that the gate was computed for.
-            if logit.size(0) > parts[0].size(0):
-                logit = logit[: parts[0].size(0)]
-            count = _close_padding(logit, in_use)
-            out, totals = zip(*(sigmoid_gate(logit, z) for z in parts), strict=True)
-            # A gate that both sides share counts once in the mean.
-            if not (sums and gate_logit.is_shared):
-                sums.append(totals[0])
-                counts.append(count)
-            return out if isinstance(z_side, tuple) else out[0]
-
-        gated = gate_logit.map(gate_side, z)
-        self._keep(sums, sum(counts), mode)
+        count: int | Tensor = 0
+        before: Any = None
+        for k, (part, logit) in enumerate(zip(z, gate_logits, strict=True)):
+            if part is None or (k and part is z[k - 1] and logit is before):
+                gated.append(None if part is None else gated[-1])
+                continue
+            is_new, before = logit is not before, logit
+            if logit.size(0) != part.size(0):
+                logit = logit[: part.size(0)]
+            new_values = _close_padding(logit, in_use) if is_new else 0
+            out, total = sigmoid_gate(logit, part)
+            gated.append(out)
+            if is_new:
+                sums.append(total)
+                count = count + new_values
+        self.keep(sums, count)
         return gated
 
-    def _keep(
-        self, sums: list[Tensor | None], count: int | Tensor, mode: str | None
-    ) -> None:
+    def keep(self, sums: list[Tensor | None], count: int | Tensor) -> None:
         """Keeps the gate of a pass: tensors that add up to its sum, and their count."""
-        mode = execution_mode() if mode is None else mode
-        traced = mode == "traced"
-        if not torch.is_grad_enabled() or (traced and is_exporting()):
-            if not traced and self._last is None:
+        if not torch.is_grad_enabled():
+            if self._last is None and not is_tracing():
                 self._last = _WITHOUT_GRADIENTS
-            return
-        given = [total for total in sums if total is not None]
-        if traced and torch.compiler.is_compiling():
-            self._last = _Pass([_mean(given, count)], 1)
+        elif torch.compiler.is_compiling():
+            if not is_exporting():
+                self._last = _Pass([_mean(sums, count)], 1)
         # Checkpointing runs a layer a second time during backward. Skip that pass.
-        elif not in_backward():
-            level = None if mode == "eager" else transform_level()
-            self._last = _Pass(given, count, level)
+        elif not is_exporting() and not in_backward():
+            self._last = _Pass(sums, count)
 
     def take_mean(self) -> Tensor | None:
         """The mean gate of the last pass, which is then forgotten."""
@@ -235,10 +181,8 @@ class FeatureGate:
                     stacklevel=3,
                 )
             return None
-        # A transform that has ended, or one around this one, has other tensors.
-        if not torch.compiler.is_compiling() and (
-            last.level != transform_level() or not all(map(is_alive, last.sums))
-        ):
+        # Tensors of a transform that has ended cannot be used.
+        if not torch.compiler.is_compiling() and not all(map(is_alive, last.sums)):
             return None
         return _mean(last.sums, last.count)
 
@@ -246,26 +190,21 @@ class FeatureGate:
 class _Pass:
     """The gate of one forward pass: its sums and how many values they are of.
 
-    An object and not a bare tensor, because compiled code must pass it on without
-    looking inside: a tensor left by an earlier step would become an input of the
-    compiled graph, and backward would run into that step's graph.
+    An object, because compiled code must pass it on without looking inside: a tensor
+    left by an earlier step would become an input of the compiled graph.
     """
 
-    __slots__ = ("count", "level", "sums")
+    __slots__ = ("count", "sums")
 
-    def __init__(
-        self, sums: list[Tensor], count: int | Tensor, level: int | None = None
-    ) -> None:
+    def __init__(self, sums: list[Any], count: int | Tensor) -> None:
         self.sums = sums
         self.count = count
-        # The torch.func transform it belongs to.
-        self.level = level
 
 
 _WITHOUT_GRADIENTS = _Pass([], 0)
 
 
-def _mean(sums: list[Tensor], count: int | Tensor) -> Tensor:
+def _mean(sums: list[Any], count: int | Tensor) -> Tensor:
     # Kernels give partial sums.
     totals = [x if x.dim() == 0 else x.sum() for x in sums]
     # An empty graph has no gate values.
@@ -273,12 +212,13 @@ def _mean(sums: list[Tensor], count: int | Tensor) -> Tensor:
     return torch.stack(totals).sum() / least
 
 
-def _logit_of_targets(logit: Tensor, graph: Graph) -> tuple[Tensor, int | Tensor]:
+def logit_of_targets(logit: Tensor, graph: Graph) -> tuple[Tensor, int | Tensor]:
     """The logit of every target, and how many gate values count in the mean."""
     if logit.size(0) != graph.num_dst:
         logit = logit.expand(graph.num_dst, -1).contiguous()
-    in_use = None if graph.in_use is None else graph.in_use[1]
-    return logit, _close_padding(logit, in_use)
+    if graph.in_use is None:
+        return logit, logit.numel()
+    return logit, _close_padding(logit, graph.in_use[1])
 
 
 def _close_padding(logit: Tensor, in_use: Tensor | None) -> int | Tensor:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -22,54 +21,8 @@ from tempergat.ops import (
 )
 
 Features = Tensor | SparseFeatures
-T = TypeVar("T", covariant=True)
-Result = TypeVar("Result")
 # Features per node from which reading them costs more than to join the maps' weights.
 _WIDE = 512
-
-
-class Sides(Generic[T]):
-    """One value for source nodes and one for target nodes.
-
-    Attributes:
-        src: The sources' value.
-        dst: The targets' value: the same object as ``src`` where both sides share
-            one value, None where the targets have none.
-    """
-
-    __slots__ = ("dst", "src")
-
-    def __init__(self, src: T, dst: T | None) -> None:
-        self.src = src
-        self.dst = dst
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether both sides share one value."""
-        return self.dst is self.src
-
-    def map(
-        self, function: Callable[..., Result], *others: Sides[Any]
-    ) -> Sides[Result]:
-        """Applies a function to each side, once where the sides share everything.
-
-        Args:
-            function: Takes one side's value, then those of ``others`` on that side.
-            *others: More values by side. The result has no targets where one of these
-                has none.
-        """
-        # Plain loops: a layer calls this several times in every forward pass.
-        src = function(self.src, *[other.src for other in others])
-        if self.dst is None:
-            return Sides(src, None)
-        shared = self.dst is self.src
-        for other in others:
-            if other.dst is None:
-                return Sides(src, None)
-            shared = shared and other.dst is other.src
-        if shared:
-            return Sides(src, src)
-        return Sides(src, function(self.dst, *[other.dst for other in others]))
 
 
 def make_projection(in_channels: int, out_channels: int, bias: bool) -> Linear:
@@ -99,64 +52,87 @@ def drop_features(x: Features, rate: float, seed: Tensor) -> Features:
     return seeded_dropout(x, rate, seed)
 
 
-class NodeInputs:
-    """The node features of a layer, and its linear maps of them.
+def project_nodes(
+    x: tuple[Features, Features | None],
+    num_dst: int,
+    mode: str,
+    sources: tuple[Linear, ...],
+    target: Linear,
+    gates: tuple[Linear | None, Linear | None],
+    skip: Linear | None,
+) -> tuple[list[Any], Any, tuple[Any, Any], Any]:
+    """What linear maps give for source and target nodes.
 
     All maps are one product where that pays, because it reads the features once: where
     `torch.func` runs the layer, perhaps with a stack of many models, and where nodes
     have many features.
 
     Args:
-        x: The features.
+        x: The features of both; one object where the targets are the first sources,
+            None for targets without features.
+        num_dst: Number of target nodes.
         mode: The `execution_mode`.
-        count: How many of the first nodes `project` of the targets is asked for; None
-            for all.
+        sources: The maps of the sources.
+        target: The map of the targets.
+        gates: The gate's maps of sources and of targets; None for absent ones.
+        skip: The skip's map of the targets; None for no skip.
+
+    Returns:
+        What ``sources``, ``target``, ``gates`` and ``skip`` give; None for absent ones.
+        Where both sides share x and a map, they share one tensor, the sources'.
     """
+    x_src, x_dst = x
+    is_shared = x_dst is x_src
+    has_fewer = is_shared and num_dst < x_src.size(0)
+    rows: Any = x_dst[:num_dst] if has_fewer and isinstance(x_dst, Tensor) else x_dst
+    # Lazy maps are drawn in this order: those of a gate last.
+    maps = (skip, *sources, target, *gates)
+    of_sources = (*sources, gates[0])
+    found: dict[nn.Module, Tensor] = {}
+    if is_shared and (
+        isinstance(x_src, Tensor)
+        if mode == "transformed"
+        else mode == "eager"
+        and x_src.size(-1) >= _WIDE
+        and not (has_fewer or has_global_hooks())
+    ):
+        found = _join(maps, x_src, mode)
+    # `project` only calls the map then.
+    is_direct = mode == "eager" and isinstance(x_src, Tensor)
+    is_direct = is_direct and not isinstance(x_dst, SparseFeatures)
+    results: list[Any] = []
+    for k, lin in enumerate(maps):
+        is_source = 0 < k <= len(sources) or k == len(maps) - 2
+        if lin is None or (x_dst is None and not is_source):
+            results.append(None)
+            continue
+        z = found.get(lin) if is_shared else None
+        is_whole = is_source or (is_shared and k > 0 and lin in of_sources)
+        if z is None:
+            given = x_src if is_whole else rows
+            z = lin(given) if is_direct else project(lin, given, mode)
+            if is_whole and is_shared:
+                found[lin] = z
+        results.append(z if is_whole or not has_fewer else z[:num_dst])
+    skipped, *z_src, z_dst, gate_src, gate_dst = results
+    return z_src, z_dst, (gate_src, gate_dst), skipped
 
-    def __init__(self, x: Features, mode: str, count: int | None = None) -> None:
-        self._x = x
-        self._mode = mode
-        self._count = count
-        self._products: dict[Linear, Tensor] = {}
 
-    @property
-    def joins(self) -> bool:
-        """Whether `multiply_all` pays."""
-        if self._mode == "transformed":
-            return isinstance(self._x, Tensor)
-        if self._mode != "eager" or self._count is not None:
-            return False
-        return self._x.size(-1) >= _WIDE and not has_global_hooks()
-
-    def multiply_all(self, maps: Iterable[Linear | None]) -> None:
-        """Computes the products of all maps that will be asked for, as one."""
-        once = dict.fromkeys(lin for lin in maps if lin is not None)
-        lins = [lin for lin in once if is_plain(lin)]
-        if len(lins) < (1 if self._mode == "transformed" else 2):
-            return
-        weight = torch.cat([lin.weight for lin in lins])
-        if isinstance(self._x, SparseFeatures):
-            out = sparse_linear(self._x, weight)
-        elif self._mode == "transformed":
-            out = dense_linear(self._x, weight)
-        else:
-            out = linear(self._x, weight)
-        parts = torch.split(out, [lin.out_channels for lin in lins], dim=-1)
-        self._products = dict(zip(lins, parts, strict=True))
-
-    def project(self, lin: Linear) -> Tensor:
-        """The result of a map."""
-        if lin in self._products:
-            return _add_bias(self._products[lin], lin)
-        return project(lin, self._x, self._mode)
-
-    def project_targets(self, lin: Linear) -> Tensor:
-        """The result of a map for the nodes that are targets."""
-        if self._count is None:
-            return self.project(lin)
-        if isinstance(self._x, Tensor) and lin not in self._products:
-            return project(lin, self._x[: self._count], self._mode)
-        return self.project(lin)[: self._count]
+def _join(
+    maps: tuple[Linear | None, ...], x: Features, mode: str
+) -> dict[nn.Module, Tensor]:
+    """The results of all maps that are plain, from one product."""
+    once = dict.fromkeys(lin for lin in maps if lin is not None)
+    lins = [lin for lin in once if is_plain(lin)]
+    if len(lins) < (1 if mode == "transformed" else 2):
+        return {}
+    weight = torch.cat([lin.weight for lin in lins])
+    if isinstance(x, SparseFeatures):
+        out = sparse_linear(x, weight)
+    else:
+        out = dense_linear(x, weight) if mode == "transformed" else linear(x, weight)
+    parts = torch.split(out, [lin.out_channels for lin in lins], dim=-1)
+    return {lin: _add_bias(z, lin) for lin, z in zip(lins, parts, strict=True)}
 
 
 def project(lin: Linear, x: Features, mode: str | None = None) -> Tensor:

@@ -5,7 +5,7 @@ What other packages may use. `ops/README.md` has the mathematics.
 
 from tempergat.ops.attention import (
     attend,
-    attend_and_gate,
+    attend_with,
     dot_product,
     explain,
     gat,
@@ -25,7 +25,7 @@ from tempergat.ops.features.sums import weighted_sum
 from tempergat.ops.gpu import compile_ahead, fold_in, gather_rows, launch_path
 from tempergat.ops.gpu import sampling_kernels as gpu_sampling
 from tempergat.ops.graph import Graph
-from tempergat.ops.kinds import register_attention
+from tempergat.ops.kinds import register_attention, registered
 from tempergat.ops.random import draw_seed, fold_numbers, keep_factor
 from tempergat.ops.reference import (
     EPSILON,
@@ -49,7 +49,6 @@ from tempergat.ops.torch_internals import (
     is_tracing,
     ordinary_tensors,
     original_module,
-    transform_level,
 )
 
 __all__ = [
@@ -65,7 +64,7 @@ __all__ = [
     "as_constant",
     "at_least_float32",
     "attend",
-    "attend_and_gate",
+    "attend_with",
     "can_sample_on_cpu",
     "close_rows",
     "compile_ahead",
@@ -96,6 +95,7 @@ __all__ = [
     "ordinary_tensors",
     "original_module",
     "register_attention",
+    "registered",
     "repeat_edges",
     "seeded_dropout",
     "sigmoid_gate",
@@ -103,7 +103,6 @@ __all__ = [
     "sum_by_target",
     "temperature_of",
     "tensor_cache",
-    "transform_level",
     "version_of",
     "weighted_sum",
 ]

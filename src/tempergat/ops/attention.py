@@ -5,6 +5,8 @@ positively homogeneous, so dividing the logits by T > 0 equals dividing the atte
 vectors by T.
 """
 
+from typing import Any
+
 from torch import Tensor
 
 from tempergat.ops import attention_op, backend, cpu
@@ -17,16 +19,11 @@ from tempergat.ops.calls import (
     Call,
     Epilogue,
 )
-from tempergat.ops.checks import (
-    check_devices,
-    check_dropout,
-    check_inputs,
-    check_types,
-    fit_edges,
-)
+from tempergat.ops.checks import check_devices, check_dropout, checked_inputs
 from tempergat.ops.features.elementwise import sigmoid_gate
 from tempergat.ops.graph import Graph
 from tempergat.ops.kinds import DOT_PRODUCT, GAT, GATV2, registered
+from tempergat.ops.registration import runner
 from tempergat.ops.torch_internals import execution_mode
 
 
@@ -238,51 +235,6 @@ def dot_product(
     return attend_with(DOT_PRODUCT, graph, inputs, *options)[:2]
 
 
-def attend_and_gate(
-    attention: str,
-    graph: Graph,
-    inputs: tuple[Tensor | None, ...],
-    epilogue: Epilogue,
-    *,
-    mode: str,
-    edge_weight: Tensor | None = None,
-    edge_bias: Tensor | None = None,
-    dropout: float = 0.0,
-    dropout_seed: Tensor | None = None,
-    return_weights: bool = False,
-    **settings: float,
-) -> Attended:
-    """``attention(graph, *inputs) * sigmoid(gate_logit) + skip + bias``.
-
-    Args:
-        attention: The name of a registered attention.
-        graph: The graph.
-        inputs: The attention's own inputs, in order; None for those that are absent.
-        epilogue: The gate's logit and the skip, [T, H * C] each, and the bias, [H * C].
-        mode: The `execution_mode`.
-        edge_weight: A factor of each attention weight, [E] or [E, H].
-        edge_bias: What is added to each logit, [E] or [E, H].
-        dropout: Rate of dropout on the attention weights.
-        dropout_seed: One int64 seed per head, needed when ``dropout`` > 0.
-        return_weights: Whether the weights (after dropout) are wanted.
-        settings: The attention's numbers by name, such as ``negative_slope``.
-
-    Returns:
-        The output, [T, H * C], the weights and the sum of the gate.
-    """
-    kind = registered(attention)
-    numbers = tuple({**kind.settings, **settings}.values())
-    given = (*inputs, edge_weight, edge_bias)
-    rest = (dropout, dropout_seed, return_weights)
-    out, weights, gate_sum = attend_with(
-        kind, graph, given, numbers, *rest, epilogue, mode
-    )
-    if mode == "eager" and out.requires_grad and not epilogue.changes_output:
-        # Backward needs it, and the caller may change the output in place.
-        out = out.clone()
-    return Attended(out.flatten(1), weights, gate_sum)
-
-
 def attend_with(
     attention: Attention,
     graph: Graph,
@@ -294,12 +246,24 @@ def attend_with(
     epilogue: Epilogue = NO_EPILOGUE,
     mode: str | None = None,
 ) -> Attended:
-    """`attend` with all inputs and settings of an attention, and an epilogue."""
+    """``attention(graph, *inputs) * sigmoid(gate_logit) + skip + bias``.
+
+    Args:
+        attention: The attention.
+        graph: The graph.
+        inputs: All its inputs, in order; None for those that are absent.
+        settings: All its numbers, in order.
+        dropout: Rate of dropout on the attention weights.
+        dropout_seed: One int64 seed per head, needed when ``dropout`` > 0.
+        return_weights: Whether the weights (after dropout) are wanted.
+        epilogue: The gate's logit and the skip, [T, H * C] each, and the bias, [H * C].
+        mode: The `execution_mode`, where it is known.
+
+    Returns:
+        The output, [T, H, C], the weights and the sum of the gate.
+    """
     mode = execution_mode() if mode is None else mode
-    check_types(attention, graph, inputs)
-    inputs = by_head(inputs)
-    check_inputs(attention, graph, inputs, mode == "traced")
-    inputs = fit_edges(attention, graph, inputs)
+    inputs = checked_inputs(attention, graph, inputs, mode == "traced")
     z = inputs[0]
     assert z is not None
     if dropout != 0.0:
@@ -319,18 +283,24 @@ def attend_with(
         # On a GPU compilers fuse the epilogue, and many models' gates have no kernel.
         may_finish = chosen.NAME == cpu.NAME or mode == "eager"
         inside = _epilogue_of_op(z, inputs[0], epilogue) if may_finish else None
-        out, weights, gate_sum = attention_op.run(
-            attention, graph, inputs, inside or NO_EPILOGUE, *rest, return_weights
-        )
+        given = (attention, graph, inputs, inside or NO_EPILOGUE, *rest)
+        arguments = attention_op.arguments(*given, return_weights, mode)
+        # The function, and not a call of it: each frame takes time on small graphs.
+        op = runner(attention.forward_name, arguments)
+        out, _, _, weights, gate_sum, *_ = op(*arguments)
+        weights = weights if return_weights else None
         if inside is not None:
-            return Attended(out, weights, gate_sum)
+            if epilogue is not NO_EPILOGUE and not inside.changes_output:
+                # Backward needs it, and a layer's caller may change it in place.
+                out = out.clone() if out.requires_grad else out
+            return Attended(out, weights, gate_sum if inside.gate_sum else None)
         out = out.to(z.dtype)
     else:
         check_devices(graph, tensors)
         if cpu.NAME in attention.backends and z.device.type == "cpu":
             cpu.warn_without_kernels()
         out, weights = attention.by_reference(graph, inputs, *rest)
-    weights = weights if return_weights else None
+        weights = weights if return_weights else None
     if not epilogue.changes_output:
         return Attended(out, weights, None)
     flat, gate_sum = finish(out.flatten(1), epilogue)
@@ -355,29 +325,17 @@ def _epilogue_of_op(
 
     Types of torch's promotion are then those of the output.
     """
-    types = {x.dtype for x in (converted, *epilogue[:3]) if x is not None}
-    if types != {z.dtype}:
+    if converted is None or converted.dtype != z.dtype:
         return None
-
-    def split(x: Tensor | None) -> Tensor | None:
-        return None if x is None else x.view(*x.shape[:-1], *z.shape[1:])
-
-    logit, skip, bias, gate_sum = epilogue
-    given = (split(logit), split(skip), split(bias))
-    return Epilogue(*given, gate_sum=gate_sum and logit is not None)
-
-
-def by_head(inputs: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
-    """The inputs, with one number per edge given to every head."""
-    *own, weight, bias = inputs
-    if weight is None and bias is None:
-        return inputs
-    z = own[0]
-    heads = z.size(1) if z is not None and z.dim() == 3 else 1
-    return *own, *[
-        x if x is None or x.dim() != 1 else x.unsqueeze(-1).expand(-1, heads)
-        for x in (weight, bias)
-    ]
+    parts: list[Tensor | None] = [None, None, None]
+    for k in range(3):
+        x: Any = epilogue[k]
+        if x is not None:
+            if x.dtype != z.dtype:
+                return None
+            parts[k] = x.view(*x.shape[:-1], *z.shape[1:])
+    logit, skip, bias = parts
+    return Epilogue(logit, skip, bias, epilogue.gate_sum and logit is not None)
 
 
 def choose(

@@ -20,7 +20,6 @@ from torch import Tensor
 from tempergat.ops.backend import BACKENDS, Backend
 from tempergat.ops.calls import (
     EPILOGUE_INPUTS,
-    Attended,
     Attention,
     Backward,
     Epilogue,
@@ -30,20 +29,18 @@ from tempergat.ops.calls import (
     working_dtype,
 )
 from tempergat.ops.graph import Graph
-from tempergat.ops.registration import call, fold, register
+from tempergat.ops.registration import call, fold, register, runner
 from tempergat.ops.rows import Rows
 from tempergat.ops.second_derivative import (
     save_for_second_derivative,
     second_derivative,
 )
-from tempergat.ops.torch_internals import any_requires_grad, in_transform, is_tracing
+from tempergat.ops.torch_internals import any_requires_grad
 
 _NO_ROWS = (None,) * len(Rows._fields)
-# Types of all inputs that kernels take as they are.
-_SAME_TYPES = ({torch.float32}, {torch.float64})
 
 
-def run(
+def arguments(
     attention: Attention,
     graph: Graph,
     inputs: tuple[Tensor | None, ...],
@@ -52,8 +49,9 @@ def run(
     dropout: float,
     dropout_seed: Tensor | None,
     return_weights: bool,
-) -> Attended:
-    """Computes the same as the attention's reference, by kernels.
+    mode: str,
+) -> tuple[Any, ...]:
+    """The arguments of the op that computes the same as the attention's reference.
 
     Args:
         attention: The attention.
@@ -64,14 +62,18 @@ def run(
         dropout: Rate of dropout on the weights.
         dropout_seed: One seed per head, needed when ``dropout`` > 0.
         return_weights: Whether the weights are wanted.
+        mode: The `execution_mode`.
     """
-    # Only a backward pass needs the edges by source.
-    may_differ = has_gradient((*inputs, *epilogue[:3]))
+    logit, skip, bias, gate_sum = epilogue
+    tensors = (*inputs, logit, skip, bias)
+    # Only a backward pass needs the edges by source. A tracer and a transform hide
+    # which tensors have gradients.
+    may_differ = torch.is_grad_enabled() and (
+        mode in ("traced", "transformed") or any_requires_grad(*tensors)
+    )
     by_source = graph.by_source if may_differ else _NO_ROWS
-    out, _, _, weights, gate_sum, *_ = call(
-        attention.forward_name,
-        *inputs,
-        *epilogue[:3],
+    return (
+        *tensors,
         dropout_seed if dropout > 0.0 else None,
         *graph.by_target,
         *by_source,
@@ -79,18 +81,8 @@ def run(
         *settings,
         dropout,
         return_weights,
-        epilogue.gate_sum,
+        gate_sum,
     )
-    weights = weights if return_weights else None
-    return Attended(out, weights, gate_sum if epilogue.gate_sum else None)
-
-
-def has_gradient(inputs: tuple[Tensor | None, ...]) -> bool:
-    """Whether a backward pass may follow."""
-    if not torch.is_grad_enabled():
-        return False
-    # A tracer and a transform hide which tensors have gradients.
-    return is_tracing() or in_transform() or any_requires_grad(*inputs)
 
 
 def converted(
@@ -100,8 +92,13 @@ def converted(
 
     Everything is float64 as soon as one input is.
     """
-    if {x.dtype for x in inputs if x is not None} in _SAME_TYPES:
-        return inputs
+    first = inputs[0]
+    if first is not None and first.dtype in (torch.float32, torch.float64):
+        for x in inputs:
+            if x is not None and x.dtype != first.dtype:
+                break
+        else:
+            return inputs
     stored, work = None, torch.float32
     for x, spec in zip(inputs, attention.inputs, strict=True):
         if x is None:
@@ -126,22 +123,26 @@ def register_ops(attention: Attention) -> None:
     heads_at = [spec.shape.find("H") for spec in attention.inputs]
     state_at = [shape.find("H") for shape in attention.state]
     served = [b for b in BACKENDS if b.NAME in attention.backends]
+    forwards = {b.DISPATCH_KEY: _forward(b, attention) for b in served}
+    backwards = {b.DISPATCH_KEY: _backward(b, attention) for b in served}
     given_at, saved_at = [*heads_at, 1, 1, 0, 0], [*heads_at, 1, 0, 0, 1, 1, *state_at]
     register(
         forward,
-        {b.DISPATCH_KEY: _forward(b, attention) for b in served},
+        {key: _full_forward(run) for key, run in forwards.items()},
         shapes=_forward_shapes(attention),
         save=_save(attention),
         gradient=_gradient(attention),
         fold=_fold(attention.forward_name, given_at, [1, 1, 1, 1, 1, *state_at]),
+        direct=forwards,
     )
     register(
         backward,
-        {b.DISPATCH_KEY: _backward(b, attention) for b in served},
+        {key: _full_backward(run, attention) for key, run in backwards.items()},
         shapes=_backward_shapes(attention),
         save=save_for_second_derivative(attention),
         gradient=second_derivative(attention),
         fold=_fold(attention.backward_name, [1, 1, 1, *saved_at], [*heads_at, 1, 0]),
+        direct=backwards,
     )
 
 
@@ -174,8 +175,16 @@ def _declared(spec: Input) -> str:
 def _forward(backend: Backend, attention: Attention) -> Callable[..., Any]:
     def run_forward(*arguments: Any) -> Any:
         forward = Forward.of(attention, arguments)
-        found: Any = backend.attend(attention.name, forward)
-        out, attended, lse, weights, gate_sum, *state = found
+        return backend.attend(attention.name, forward)
+
+    return run_forward
+
+
+def _full_forward(run_forward: Callable[..., Any]) -> Callable[..., Any]:
+    """The same with empty tensors for what is absent, for torch's dispatcher."""
+
+    def run(*arguments: Any) -> Any:
+        out, attended, lse, weights, gate_sum, *state = run_forward(*arguments)
         heads, absent = out.size(1), (*out.shape[:2], 0)
         return (
             out,
@@ -186,24 +195,36 @@ def _forward(backend: Backend, attention: Attention) -> Callable[..., Any]:
             *[lse.new_empty(absent) if x is None else x for x in state],
         )
 
-    return run_forward
+    return run
 
 
 def _backward(backend: Backend, attention: Attention) -> Callable[..., Any]:
-    specs = (*attention.inputs, *EPILOGUE_INPUTS)
-
     def run_backward(*arguments: Any) -> Any:
         backward = Backward.of(attention, arguments)
-        given = backward.saved.given
         found = backend.gradients(attention.name, backward)
+        if backward.copies == 1:
+            return found
+        given = backward.saved.given
+        return tuple(sum_copies(dx, x) for dx, x in zip(found, given, strict=True))
+
+    return run_backward
+
+
+def _full_backward(
+    run_backward: Callable[..., Any], attention: Attention
+) -> Callable[..., Any]:
+    """The same with empty tensors for what is absent."""
+    specs = (*attention.inputs, *EPILOGUE_INPUTS)
+
+    def run(*arguments: Any) -> Any:
+        given = Backward.of(attention, arguments).saved.given
+        found = run_backward(*arguments)
         return tuple(
-            empty_gradient(x, spec, given[0])
-            if gradient is None
-            else sum_copies(gradient, x)
+            empty_gradient(x, spec, given[0]) if gradient is None else gradient
             for gradient, x, spec in zip(found, given, specs, strict=True)
         )
 
-    return run_backward
+    return run
 
 
 def _forward_shapes(attention: Attention) -> Callable[..., Any]:
@@ -263,7 +284,8 @@ def _save(attention: Attention) -> Callable[..., None]:
         )
         settings, dropout, *_ = numbers
         out, attended, lse, _, _, *state = output
-        ctx.mark_non_differentiable(attended, lse, *state)
+        helpers = [x for x in (attended, lse, *state) if x is not None]
+        ctx.mark_non_differentiable(*helpers)
         ctx.set_materialize_grads(False)
         ctx.numbers = (copies, *settings, dropout)
         kept = out if logit is None and skip is None and bias is None else attended
@@ -290,15 +312,9 @@ def _gradient(attention: Attention) -> Callable[..., Any]:
         # A bit for each input and for the bias: vmap does not pass lists on.
         *wanted, _, wants_skip, wants_bias = needed[: count + 3]
         bits = sum(need << k for k, need in enumerate((*wanted, wants_bias)))
-        *gradients, dlogit, dbias = call(
-            attention.backward_name,
-            dout,
-            dweights,
-            dgate_sum,
-            *saved,
-            *ctx.numbers,
-            bits,
-        )
+        given = (dout, dweights, dgate_sum, *saved, *ctx.numbers, bits)
+        found = runner(attention.backward_name, given)(*given)
+        *gradients, dlogit, dbias = found
         results = [
             gradient if x is not None else None
             for gradient, x in zip(gradients, inputs, strict=True)

@@ -218,7 +218,7 @@ def _sizes_of(shape: str) -> Callable[[Any], tuple[int, ...]]:
     if len(shape) > 1:
         return itemgetter(*shape)
     # For a single letter, itemgetter would give a bare number.
-    return lambda sizes: tuple(sizes[letter] for letter in shape)
+    return lambda sizes: (sizes[shape],)
 
 
 class Epilogue(NamedTuple):
@@ -239,7 +239,8 @@ class Epilogue(NamedTuple):
     @property
     def changes_output(self) -> bool:
         """Whether there is anything to do."""
-        return any(x is not None for x in self[:3])
+        logit, skip, bias, _ = self
+        return logit is not None or skip is not None or bias is not None
 
 
 NO_EPILOGUE = Epilogue()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -30,7 +31,9 @@ library = torch.library.Library(  # type: ignore[no-untyped-call]
 ELSEWHERE = "CompositeExplicitAutograd"
 _functions: dict[str, Any] = {}
 # The same ops without torch's dispatcher, which costs more than a small graph.
-_direct: dict[str, Callable[..., Any]] = {}
+_Ways = tuple[dict[str, Callable[..., Any]], Callable[..., Any]]
+_full: dict[str, _Ways] = {}
+_direct: dict[str, _Ways] = {}
 _PLAIN_TYPES = frozenset((Tensor, Parameter, type(None), bool, int, float))
 _DISPATCH_KEYS = {"cpu": "CPU", "cuda": "CUDA"}
 
@@ -43,6 +46,7 @@ def register(
     save: Callable[..., None],
     gradient: Callable[..., Any],
     fold: Callable[..., Any],
+    direct: dict[str, Callable[..., Any]] | None = None,
 ) -> None:
     """Defines ``tempergat::<name>``.
 
@@ -53,6 +57,8 @@ def register(
         save: Saves what backward needs, as `torch.autograd.Function.setup_context`.
         gradient: As `torch.autograd.Function.backward`.
         fold: As `torch.autograd.Function.vmap`.
+        direct: The implementations that `runner` takes past torch's dispatcher, where
+            they differ: they may return None in place of an empty tensor.
     """
     name = schema[: schema.index("(")]
     full = f"tempergat::{name}"
@@ -60,7 +66,7 @@ def register(
     for key, function in run.items():
         library.impl(name, function, key)  # type: ignore[no-untyped-call]
     torch.library.register_fake(full, shapes, lib=library)
-    differentiable = _differentiable(name, run, save, gradient)
+    differentiable = _differentiable(name, run, save, gradient, direct or run)
     library.impl(  # type: ignore[no-untyped-call]
         name, differentiable, "Autograd", with_keyset=True
     )
@@ -81,6 +87,7 @@ def _differentiable(
     run_on: dict[str, Callable[..., Any]],
     save: Callable[..., None],
     gradient: Callable[..., Any],
+    direct: dict[str, Callable[..., Any]],
 ) -> Callable[..., Any]:
     """The op as autograd sees it.
 
@@ -90,15 +97,14 @@ def _differentiable(
     op = getattr(torch.ops.tempergat, name).default
 
     def below(keyset: Any, arguments: Any) -> Any:
-        if keyset is None:
-            key = _DISPATCH_KEYS.get(arguments[0].device.type, ELSEWHERE)
-            implementation = run_on.get(key) or run_on[ELSEWHERE]
-            return implementation(*arguments)
         with below_autograd():
             return op.redispatch(keyset & KEYS_BELOW_AUTOGRAD, *arguments)
 
     def forward(ctx: Any, keyset: Any, *arguments: Any) -> Any:
-        result = below(keyset, arguments)
+        if isinstance(keyset, dict):
+            result = _implementation(keyset, arguments)(*arguments)
+        else:
+            result = below(keyset, arguments)
         save(ctx, arguments, result)
         return result
 
@@ -110,13 +116,9 @@ def _differentiable(
     # Inside a transform torch has already peeled off the outer levels.
     function_of_one: Any = type(f"{name}_traced", (SingleLevelFunction,), members)
 
-    def direct(*arguments: Any) -> Any:
-        if torch.is_grad_enabled() and any_requires_grad(*arguments):
-            # Without a transform there is one level, and its function is quicker.
-            return function_of_one.apply(None, *arguments)
-        return below(None, arguments)
-
-    _direct[name] = direct
+    # Without a transform there is one level, and its function is quicker.
+    for table, ways in ((_full, run_on), (_direct, direct)):
+        table[name] = ways, functools.partial(function_of_one.apply, ways)
 
     def run(keyset: Any, *arguments: Any) -> Any:
         if not (torch.is_grad_enabled() and any_requires_grad(*arguments)):
@@ -129,8 +131,43 @@ def _differentiable(
     return run
 
 
+def _implementation(
+    run_on: dict[str, Callable[..., Any]], arguments: tuple[Any, ...]
+) -> Callable[..., Any]:
+    """The implementation for the device of the first argument."""
+    key = _DISPATCH_KEYS.get(arguments[0].device.type, ELSEWHERE)
+    return run_on.get(key) or run_on[ELSEWHERE]
+
+
+def runner(
+    name: str, arguments: tuple[Any, ...], full: bool = False
+) -> Callable[..., Any]:
+    """The function that runs one of our ops on these arguments.
+
+    Without ``full`` it may return None in the place of an empty tensor.
+    """
+    # Modes and other kinds of tensors see an operation through the dispatcher only.
+    if (
+        torch.compiler.is_compiling()
+        or in_transform()
+        or in_forward_mode()
+        or in_dispatch_mode()
+        or not _PLAIN_TYPES.issuperset(map(type, arguments))
+    ):
+        return functools.partial(_run, name)
+    run_on, differentiable = (_full if full else _direct)[name]
+    if torch.is_grad_enabled() and any_requires_grad(*arguments):
+        return differentiable
+    return _implementation(run_on, arguments)
+
+
 def call(name: str, *arguments: Any) -> Any:
     """Runs one of our ops."""
+    return runner(name, arguments, full=True)(*arguments)
+
+
+def _run(name: str, *arguments: Any) -> Any:
+    """Runs one of our ops where something watches or transforms it."""
     # The function transforms (vmap of grad) do not know formulas registered with
     # torch.library; they know an autograd.Function of the same parts.
     op = getattr(torch.ops.tempergat, name)
@@ -143,9 +180,6 @@ def call(name: str, *arguments: Any) -> Any:
         return _functions[name].apply(*arguments)
     if in_forward_mode():
         refuse_tangents(arguments)
-    # Modes and other kinds of tensors see an operation through the dispatcher only.
-    elif not in_dispatch_mode() and _PLAIN_TYPES.issuperset(map(type, arguments)):
-        return _direct[name](*arguments)
     if torch.is_grad_enabled():
         return op(*arguments)
     with below_autograd():

@@ -56,8 +56,7 @@ def second_derivative(attention: Attention) -> Callable[..., Any]:
             every: list[Tensor | None] = [None] * len(inputs)
             for k, x in zip(places, given, strict=True):
                 every[k] = x
-            # A bias has no part in the gradients of others.
-            *own, logit, _ = every
+            *own, logit, bias = every
             out, weights = attention.by_reference(
                 graph, own, ctx.settings, ctx.dropout, seed
             )
@@ -67,6 +66,8 @@ def second_derivative(attention: Attention) -> Callable[..., Any]:
                 results[0] = out * gate
                 if upstream[2] is not None:
                     results[2] = _parts_of_sum(gate, upstream[2])
+            if bias is not None:
+                results[0] = results[0] + bias
             return tuple(results[k] for k in asked)
 
         def first_derivative(upstream: tuple[Tensor, ...], *given: Tensor) -> Any:

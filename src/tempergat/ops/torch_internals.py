@@ -140,12 +140,6 @@ def in_backward() -> bool:
     return bool(torch._C._current_graph_task_id() != -1)
 
 
-def transform_level() -> int | None:
-    """The nesting depth of the active torch.func transforms, which is not public."""
-    level: int | None = torch._C._functorch.maybe_current_level()
-    return level
-
-
 def by_vmap_rule(rule: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     """Runs a vmap rule as `torch.autograd.Function.apply` does, but quickly.
 

@@ -7,18 +7,19 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn.dense.linear import Linear
+from torch_geometric.nn.inits import glorot, zeros
 
 from tempergat.nn.conv._call import Call
 from tempergat.nn.conv._inputs import check_count, check_features, check_rate
 from tempergat.nn.conv._messages import MessageLayer
-from tempergat.nn.gate import FeatureGate, GateKind, GateLinear, gate_kind
-from tempergat.nn.projection import (
-    Features,
-    NodeInputs,
-    Sides,
-    make_projection,
-    project,
+from tempergat.nn.gate import (
+    FeatureGate,
+    GateKind,
+    GateLinear,
+    gate_kind,
+    logit_of_targets,
 )
+from tempergat.nn.projection import Features, make_projection, project
 from tempergat.nn.skip import ResidualKind, check_residual, gated_skip, make_beta
 from tempergat.nn.temperature import (
     TemperatureKind,
@@ -27,16 +28,25 @@ from tempergat.nn.temperature import (
     set_theta,
     temperature_of,
 )
-from tempergat.ops import at_least_float32, divide_by_temperature
+from tempergat.ops import (
+    Epilogue,
+    at_least_float32,
+    attend_with,
+    divide_by_temperature,
+    registered,
+)
 
 # Which gate the layer has, in the metadata of a state_dict.
 _METADATA_KEY = "gate"
+# The names that the linear maps of a gate can have.
+_GATE_MAPS = ("lin_gate", "lin_gate_src", "lin_gate_dst")
 
 
 class AttentionLayer(MessageLayer):
     """Base of the attention layers; see :class:`TemperGATConv` for the arguments.
 
-    A layer names its ``attention``, has its linear maps (`input_maps`) and a
+    A layer names its ``attention``, the maps whose widths inputs are checked by
+    (`input_maps`) and what it draws as PyG's layer does (``drawn``), and has a
     ``forward``: it makes a `Call`, projects the features, gates them or asks for the
     gate of the output, and gives the attention's inputs to `attend`, which calls
     kernels that build no tensor per edge and channel. PyG's explainers, hooks, other
@@ -47,6 +57,10 @@ class AttentionLayer(MessageLayer):
 
     # The name of a registered attention.
     attention: str
+    # The modules and parameters that PyG's layer has too, in the order of its draws.
+    drawn: ClassVar[tuple[str, ...]]
+    # What needs the target nodes' features, in words; None if nothing does.
+    needs_targets: ClassVar[str | None] = None
     # PyG's layers hold the weights of a call here while it runs; ours do not.
     _alpha: Tensor | None = None
     # Set by `upgrade`: PyG's GATConv ignores edge_attr without edge_dim.
@@ -54,11 +68,8 @@ class AttentionLayer(MessageLayer):
     _warned_about_edge_attr = False
     # Shown by `repr` only where a layer differs from them.
     shown: ClassVar[dict[str, Any]] = {
-        "concat": True,
-        "dropout": 0.0,
-        "add_self_loops": True,
-        "edge_dim": None,
-        "residual": False,
+        **{"concat": True, "dropout": 0.0, "add_self_loops": True},
+        **{"edge_dim": None, "residual": False},
     }
 
     def __init__(
@@ -69,7 +80,6 @@ class AttentionLayer(MessageLayer):
         concat: bool,
         dropout: float,
         edge_dim: int | None,
-        *,
         temperature: TemperatureKind,
         init_temp: float,
         gate: GateKind | bool,
@@ -88,63 +98,54 @@ class AttentionLayer(MessageLayer):
         check_residual(residual)
         check_rate("dropout", dropout)
         super().__init__(node_dim=0, **kwargs)
-        self.in_channels = in_channels
-        self.out_channels = out_channels
-        self.heads = heads
-        self.concat = concat
-        self.negative_slope = negative_slope
-        self.dropout = dropout
-        self.add_self_loops = add_self_loops
-        self.edge_dim = edge_dim
-        self.fill_value = fill_value
-        self.residual = residual
-        self.lin_beta = None
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.heads, self.concat, self.dropout = heads, concat, dropout
+        self.negative_slope, self.add_self_loops = negative_slope, add_self_loops
+        self.edge_dim, self.fill_value, self.residual = edge_dim, fill_value, residual
+        self.lin_edge: Any = None
+        self.lin_beta: Any = None
         self.cache = cache
         self.temperature_kind, self.init_temp = temperature, init_temp
         self.gates = FeatureGate(gate, out_channels)
         self.gate_bias_init = gate_bias_init
 
-    def _side_channels(self, side: int) -> int:
+    @property
+    def widths(self) -> tuple[int, int]:
+        """Features per source node and per target node."""
         channels = self.in_channels
-        return channels if isinstance(channels, int) else channels[side]
+        return (channels, channels) if isinstance(channels, int) else channels
 
     def _make_residual_and_bias(self, bias: bool) -> None:
         total = self.out_channels * (self.heads if self.concat else 1)
         if self.residual:
-            self.res = make_projection(self._side_channels(1), total, bias=False)
+            self.res = make_projection(self.widths[1], total, bias=False)
         else:
             self.register_parameter("res", None)
         self.lin_beta = make_beta(total) if self.residual == "gate" else None
         given = nn.Parameter(torch.empty(total)) if bias else None
         self.register_parameter("bias", given)
 
-    def _initialize(self, share_gate: bool) -> None:
+    def _initialize(self, share_gate: bool = False) -> None:
         """Draws the parameters PyG's layer has too, then adds temperature and gate.
 
         Temperature and gate are drawn last, so that layers which differ only in them
-        start from the same weights.
-
-        Args:
-            share_gate: Gate sources and targets of a bipartite graph by one map.
+        start from the same weights. ``share_gate`` gates sources and targets of a
+        bipartite graph by one map.
         """
         self.reset_shared_parameters()
         kinds = (self.temperature_kind, self.heads, self.init_temp)
         self.register_parameter("theta", make_theta(*kinds))
-        self._make_gate(share_gate)
+        width = self.heads * (1 if self.gate == "head" else self.out_channels)
+        src, dst = self.widths
+        if self.gate == "first" and not isinstance(self.in_channels, int):
+            lin = self.lin_gate_src = GateLinear(src, width, self.gate_bias_init)
+            if not share_gate:
+                lin = GateLinear(dst, width, self.gate_bias_init)
+            self.lin_gate_dst = lin
+        elif self.gate is not None:
+            self.lin_gate = GateLinear(dst, width, self.gate_bias_init)
         # The initial weights of stored runs come from a second draw.
         self.reset_temperature_and_gate()
-
-    def _make_gate(self, share: bool) -> None:
-        width = self.heads * (1 if self.gate == "head" else self.out_channels)
-
-        def linear(side: int) -> GateLinear:
-            return GateLinear(self._side_channels(side), width, self.gate_bias_init)
-
-        if self.gate == "first" and not isinstance(self.in_channels, int):
-            self.lin_gate_src = linear(0)
-            self.lin_gate_dst = self.lin_gate_src if share else linear(1)
-        elif self.gate is not None:
-            self.lin_gate = linear(1)
 
     def reset_parameters(self) -> None:
         """Draws all parameters again, those of temperature and gate last."""
@@ -154,19 +155,22 @@ class AttentionLayer(MessageLayer):
     def reset_shared_parameters(self) -> None:
         """Draws the parameters that PyG's layer has too, in PyG's order."""
         super().reset_parameters()
-
-    @staticmethod
-    def _reset(*modules: Any) -> None:
-        """Draws the parameters of these modules; None for absent ones."""
-        for module in modules:
-            if module is not None:
-                module.reset_parameters()
+        for name in self.drawn:
+            part: Any = getattr(self, name, None)
+            if hasattr(part, "reset_parameters"):
+                part.reset_parameters()
+            elif name == "bias":
+                zeros(part)
+            else:
+                glorot(part)
 
     def reset_temperature_and_gate(self) -> None:
         """Sets theta and draws the gate."""
         if self.theta is not None:
             set_theta(self.theta, self.init_temp)
-        self._reset(*self.gate_maps())
+        for name in _GATE_MAPS:
+            if name in self._modules:
+                getattr(self, name).reset_parameters()
 
     @property
     def temperature(self) -> Tensor | None:
@@ -181,11 +185,7 @@ class AttentionLayer(MessageLayer):
         return torch.full((), float(kind), dtype=dtype, device=like.device)
 
     def divide_by_temperature(self, x: Tensor) -> Tensor:
-        """``x / T`` in at least float32.
-
-        Args:
-            x: A factor of the logits, [..., heads, channels].
-        """
+        """``x / T`` in at least float32, for factors x of the logits, [..., H, C]."""
         return self.divide_by_fixed_temperature(divide_by_temperature(x, self.theta))
 
     def divide_by_fixed_temperature(self, x: Tensor) -> Tensor:
@@ -202,32 +202,27 @@ class AttentionLayer(MessageLayer):
         """Which gate the layer has: ``"post"``, ``"first"``, ``"head"`` or None."""
         return self.gates.kind
 
-    def gate_maps(self) -> list[Linear]:
-        """The linear maps of the layer's input that the gate has."""
-        names = ("lin_gate", "lin_gate_src", "lin_gate_dst")
-        maps = [getattr(self, name, None) for name in names]
-        return [lin for lin in maps if lin is not None]
+    def gate_maps(self) -> tuple[Linear | None, Linear | None]:
+        """The gate's linear maps of sources and of targets; None for absent ones."""
+        if self.gate != "first":
+            return None, None if self.gate is None else self.lin_gate
+        if isinstance(self.in_channels, int):
+            return self.lin_gate, self.lin_gate
+        return self.lin_gate_src, self.lin_gate_dst
 
-    def gate_logit(self, x_dst: Features | NodeInputs | None) -> Tensor:
-        """The logit of the gate on the output, [num_dst, width].
+    def gate_logit(self, x_dst: Features) -> Tensor:
+        """The logit of the gate on the output, of every channel, [num_dst, width]."""
+        logit: Tensor = self.gates.widen(project(self.lin_gate, x_dst))
+        return logit
 
-        Targets without features share one row. It is what zeros give, as in PyG's
-        logits and residual.
-        """
-        if x_dst is None:
-            return self.gates.widen(self.lin_gate.bias.unsqueeze(0))
-        if isinstance(x_dst, NodeInputs):
-            return self.gates.widen(x_dst.project_targets(self.lin_gate))
-        return self.gates.widen(project(self.lin_gate, x_dst))
-
-    def gate_logits(self, x: Sides[Any]) -> Sides[Tensor]:
-        """The logits of the gate on the projected features, [num_nodes, width].
-
-        Args:
-            x: The layer's inputs by side: features or `NodeInputs`.
-        """
-        maps = self.gate_maps()
-        return Sides(maps[0], maps[-1]).map(_project_all, x)
+    def gate_of_output(self, logit: Tensor | None) -> Tensor | None:
+        """What `attend` takes, from what the gate's map gives; None without a gate."""
+        if self.gate in (None, "first"):
+            return None
+        if logit is None:
+            # Targets without features: what zeros give, as in PyG's residual.
+            logit = self.lin_gate.bias.unsqueeze(0)
+        return self.gates.widen(logit)
 
     def gate_values(
         self, x: Features | tuple[Features, Features | None]
@@ -242,73 +237,69 @@ class AttentionLayer(MessageLayer):
         """
         if self.gate is None:
             raise ValueError("this layer has no gate; make it with gate='post'")
-        sides = check_features(x, self.input_maps())
-        if self.gate != "first":
-            # The channels of a head repeat the logit of a head's gate.
-            return self.gate_logit(sides.dst)[..., :: self.gates.repeats].sigmoid()
-        gate = self.gate_logits(sides).map(torch.sigmoid)
-        if gate.is_shared and not isinstance(x, tuple | list):
-            return gate.src
-        return gate.src, gate.dst
+        x_src, x_dst = check_features(x, self.input_maps())
+        lin_src, lin_dst = self.gate_maps()
+        dst: Tensor | None = None
+        if x_dst is not None and lin_dst is not None:
+            dst = project(lin_dst, x_dst).sigmoid()
+        if lin_src is None:
+            return self.lin_gate.bias.unsqueeze(0).sigmoid() if dst is None else dst
+        src = dst if x_dst is x_src and lin_src is lin_dst else None
+        src = project(lin_src, x_src).sigmoid() if src is None else src
+        return (src, dst) if isinstance(x, tuple | list) else src
 
-    def input_maps(self) -> Sides[Linear]:
-        """A linear map for each side, whose widths inputs are checked by."""
+    def input_maps(self) -> tuple[Linear, Linear]:
+        """The maps of messages and of targets, by whose widths inputs are checked."""
         raise NotImplementedError
 
-    def node_maps(self) -> tuple[Linear | None, ...]:
-        """All linear maps of the nodes' features."""
-        maps = self.input_maps()
-        return maps.src, maps.dst, *self.gate_maps(), self.skip_map()
-
-    def message_map(self) -> Linear:
-        """The linear map of the sources' features that gives the messages."""
-        return self.input_maps().src
-
-    def skip_map(self) -> Linear | None:
+    def skip_map(self) -> Any:
         """The linear map of the targets' features that is added to the output."""
-        res: Linear | None = self.res
-        return res
+        return self.res
 
-    def skip(self, x_dst: NodeInputs | None) -> Tensor | None:
-        """What is added to the output beside the bias, [num_dst, total]."""
-        lin = self.skip_map()
-        return None if lin is None or x_dst is None else x_dst.project_targets(lin)
-
-    def split_heads(self, z: Any) -> Any:
-        """Features as [num_nodes, heads, channels]."""
-        if isinstance(z, tuple):
-            return tuple([part.view(-1, self.heads, self.out_channels) for part in z])
+    def split_heads(self, z: Any, count: int | None = None) -> Any:
+        """Features as [num_nodes, heads, channels], perhaps of the first nodes."""
+        if z is None:
+            return None
+        if count is not None and z.size(0) != count:
+            z = z[:count]
         return z.view(-1, self.heads, self.out_channels)
+
+    def split_map(self, lin: Linear) -> Tensor:
+        """The weight of a linear map, [heads, channels, features]."""
+        weight: Tensor = lin.weight
+        return weight.view(self.heads, self.out_channels, -1)
 
     def attend(
         self,
         call: Call,
-        inputs: tuple[Tensor | None, ...],
         gate_logit: Tensor | None,
         skip: Tensor | None,
-        **settings: Any,
+        *inputs: Tensor | None,
+        **settings: float,
     ) -> tuple[Tensor, Tensor | None]:
         """Attention by one op: the output with skip and bias, and the weights.
 
         Args:
             call: The call.
-            inputs: The attention's inputs.
             gate_logit: The logit of a gate on the output; None for none.
             skip: What is added to the output beside the bias; None for nothing.
-            **settings: The attention's numbers by name.
+            *inputs: The attention's inputs.
+            **settings: The attention's numbers, in the order of its registration.
         """
+        count: int | Tensor | None = None
+        if gate_logit is not None:
+            gate_logit, count = logit_of_targets(gate_logit, call.graph)
         # Heads are averaged, and a gated skip is taken, before anything is added.
         ends_here = self.concat and self.lin_beta is None
-        out, alpha = self.gates.attend(
-            self.attention,
-            call.graph,
-            inputs,
-            gate_logit,
-            skip if ends_here else None,
-            self.bias if ends_here else None,
-            **call.options(),
-            **settings,
-        )
+        given = (*inputs, call.edge_weight, call.edge_bias)
+        first, bias = (skip, self.bias) if ends_here else (None, None)
+        epilogue = Epilogue(gate_logit, first, bias, torch.is_grad_enabled())
+        rest = (call.dropout, call.seeds, call.return_weights, epilogue, call.mode)
+        kind, numbers = registered(self.attention), tuple(settings.values())
+        out, alpha, total = attend_with(kind, call.graph, given, numbers, *rest)
+        if count is not None:
+            self.gates.keep([total], count)
+        out = out.flatten(1)
         return out if ends_here else self.join(out, skip), alpha
 
     def join(self, out: Tensor, skip: Tensor | None) -> Tensor:
@@ -361,7 +352,3 @@ class AttentionLayer(MessageLayer):
         settings = ", ".join(f"{name}={value!r}" for name, value in shown.items())
         channels = f"{self.in_channels}, {self.out_channels}"
         return f"{type(self).__name__}({channels}, {settings})"
-
-
-def _project_all(lin: Linear, x: Features | NodeInputs) -> Tensor:
-    return x.project(lin) if isinstance(x, NodeInputs) else project(lin, x)

@@ -7,18 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch_geometric.nn.dense.linear import Linear
 from torch_geometric.utils import is_sparse
 
-from tempergat.nn.conv._edges import EdgeValues, resolve_edges
+from tempergat.nn.adjacency import resolve
+from tempergat.nn.conv._edges import check_edge_attr, features_of_all, numbers_of_all
 from tempergat.nn.conv._inputs import (
     check_device,
     check_features,
     count_nodes,
     stack_sets,
 )
-from tempergat.nn.projection import Features, NodeInputs, Sides
-from tempergat.ops import compile_ahead, draw_seed, execution_mode, fold_in
+from tempergat.nn.projection import Features, project_nodes
+from tempergat.ops import (
+    compile_ahead,
+    draw_seed,
+    execution_mode,
+    fold_in,
+    repeat_edges,
+)
 
 if TYPE_CHECKING:
     from tempergat.nn.conv._base import AttentionLayer
@@ -27,122 +33,89 @@ if TYPE_CHECKING:
 class Call:
     """One call of a layer.
 
-    Many feature sets on one graph are rows of one table here, those of one set after
-    those of another, and the graph stands side by side with itself.
-
-    Args:
-        layer: The layer.
-        x: Its input.
-        edge_index: Its edges.
-        of_edges: edge_attr, edge_weight and edge_bias.
-        return_weights: Whether the attention weights are wanted.
-        dropout_seed: Fixes the dropout mask; None to draw it.
-        size: Number of source and target nodes, where the caller says it.
+    It is made of the layer and the arguments of its ``forward``. Many feature sets on
+    one graph are rows of one table here, those of one set after those of another, and
+    the graph stands side by side with itself.
 
     Attributes:
+        x: The features of source and target nodes.
+        adjacency: The graph of one feature set, and what depends on the edges' form.
+        graph: The edges, sorted once, with added self-loops.
+        edge_attr: The features of all its edges; None for none.
+        edge_weight: Factors of their attention weights, likewise.
+        edge_bias: What is added to their logits, likewise.
+        dropout: The rate of attention dropout in this call.
+        seeds: One seed per head for the attention dropout; None for none.
         mode: The `execution_mode`.
         by_messages: Whether PyG's hooks, an explainer or a subclass needs every
             message.
-        graph: The edges, sorted once, with added self-loops.
-        edge_attr: The features of all its edges; None for none.
-        edge_weight: Factors of their attention weights; None for none.
-        edge_bias: What is added to their logits; None for none.
-        x: The node features by side.
-        seeds: One seed per head for the attention dropout; None for none.
     """
 
     def __init__(
         self,
         layer: AttentionLayer,
-        x: Features | tuple[Features, Features | None],
+        x: Any,
         edge_index: Any,
-        of_edges: EdgeValues,
+        edge_attr: Tensor | None,
+        edge_weight: Tensor | None,
+        edge_bias: Tensor | None,
         return_weights: bool | None,
         dropout_seed: Tensor | None,
         size: tuple[int | None, int | None] | None = None,
     ) -> None:
-        mode = execution_mode()
-        maps = layer.input_maps()
-        sides = check_features(x, maps)
-        shape = sides.src.shape
-        sets = () if len(shape) == 2 else tuple(shape[:-2])
-        by_messages = layer.slow_path_reason() is not None
-        sizes = count_nodes(sides, size, edge_index)
-        check_device(edge_index, sides.src)
-        if mode == "eager" and sides.src.device.type == "cuda" and not by_messages:
-            _compile_kernels(layer, sides.src, bool(return_weights))
-        fixed = not (by_messages or return_weights)
-        self._adjacency, *values = resolve_edges(
-            layer, edge_index, sizes, of_edges, sets, fixed, mode
+        self.mode = mode = execution_mode()
+        self.x = x_src, x_dst = check_features(x, layer.input_maps())
+        self._sets = sets = tuple(x_src.shape[:-2])
+        self.by_messages = by_messages = layer.slow_path_reason() is not None
+        self._size = count_nodes(self.x, size, edge_index)
+        check_device(edge_index, x_src)
+        if mode == "eager" and x_src.device.type == "cuda" and not by_messages:
+            _compile_kernels(layer, x_src, bool(return_weights))
+        edge_attr = check_edge_attr(layer, edge_attr, sets, mode)
+        self._edge_index = edge_index
+        self.adjacency = resolve(
+            edge_index,
+            self._size,
+            self_loops=layer.add_self_loops,
+            reverse=layer.target_to_source,
+            # A graph that is being traced may be padded.
+            static_shapes=not (by_messages or return_weights),
+            mode=mode,
+            cache=layer.cache,
         )
-        self.edge_attr, self.edge_weight, self.edge_bias = values
-        graph = self._adjacency.graph
+        self.graph = graph = self.adjacency.graph
+        if edge_attr is None and layer.edge_dim is not None:
+            edge_attr = check_edge_attr(layer, self.adjacency.values, sets, mode)
+        if edge_attr is not None:
+            edge_attr = features_of_all(layer, graph, edge_attr)
+        if edge_weight is not None or edge_bias is not None:
+            rest = (graph, sets, edge_index)
+            edge_weight = numbers_of_all(layer.heads, "edge_weight", edge_weight, *rest)
+            edge_bias = numbers_of_all(layer.heads, "edge_bias", edge_bias, *rest)
+        if x_dst is None and layer.needs_targets is not None:
+            raise ValueError(
+                f"{layer.needs_targets} need the target nodes' features, but x is "
+                "(x_src, None); pass both"
+            )
         if sets:
-            sides = stack_sets(sides, graph)
-            graph = graph.repeat(math.prod(sets))
-        self.graph, self.mode, self.by_messages = graph, mode, by_messages
-        self.gates = layer.gates
+            self.x = stack_sets(self.x, graph)
+            self.graph = graph = graph.repeat(math.prod(sets))
+            if by_messages:
+                edge_attr = repeat_edges(edge_attr, graph)
+                edge_weight = repeat_edges(edge_weight, graph)
+                edge_bias = repeat_edges(edge_bias, graph)
+        self.edge_attr, self.edge_weight = edge_attr, edge_weight
+        self.edge_bias = edge_bias
         self.return_weights = bool(return_weights)
-        self._edge_index, self._sets, self._num_dst = edge_index, sets, sizes[1]
         self.seeds = None
         self.dropout = layer.dropout if layer.training else 0.0
         if self.dropout != 0.0:
-            device = sides.src.device
-            base = draw_seed(device) if dropout_seed is None else dropout_seed
-            self.seeds = fold_in(base, torch.arange(layer.heads, device=device))
-        self.x = self._inputs(layer, sides)
+            base = draw_seed(x_src.device) if dropout_seed is None else dropout_seed
+            self.seeds = fold_in(base, torch.arange(layer.heads, device=x_src.device))
 
-    def _inputs(self, layer: AttentionLayer, x: Sides[Features]) -> Sides[NodeInputs]:
-        """The inputs by side, multiplied by all maps at once where that pays."""
-        mode, graph = self.mode, self.graph
-        if x.is_shared:
-            fewer = graph.num_dst < graph.num_src
-            both = NodeInputs(x.src, mode, graph.num_dst if fewer else None)
-            if both.joins:
-                both.multiply_all(layer.node_maps())
-            return Sides(both, both)
-        dst = None if x.dst is None else NodeInputs(x.dst, mode)
-        return Sides(NodeInputs(x.src, mode), dst)
-
-    def targets(self, what: str) -> NodeInputs:
-        """The target nodes' input.
-
-        Raises:
-            ValueError: There is none.
-        """
-        if self.x.dst is None:
-            raise ValueError(
-                f"{what} need the target nodes' features, but x is (x_src, None); pass "
-                "both"
-            )
-        return self.x.dst
-
-    def project(self, maps: Sides[Linear]) -> Sides[Tensor]:
-        """The projected features by side; one tensor where both sides share all."""
-        x = self.x
-        z = x.src.project(maps.src)
-        if x.dst is None or maps.dst is None:
-            return Sides(z, None)
-        if x.is_shared and maps.is_shared:
-            # The targets' rows are among the sources'.
-            return Sides(z, z)
-        return Sides(z, x.dst.project_targets(maps.dst))
-
-    def gate(self, z: Sides[Any], gate_logit: Sides[Tensor]) -> Sides[Any]:
-        """The projected features times their gate."""
-        in_use = None if self.graph.in_use is None else self.graph.in_use[0]
-        return self.gates.features(z, gate_logit, in_use, self.mode)
-
-    def options(self) -> dict[str, Any]:
-        """What every attention takes beside its inputs."""
-        return {
-            "mode": self.mode,
-            "edge_weight": self.edge_weight,
-            "edge_bias": self.edge_bias,
-            "dropout": self.dropout,
-            "dropout_seed": self.seeds,
-            "return_weights": self.return_weights,
-        }
+    def project(self, *maps: Any) -> tuple[list[Any], Any, tuple[Any, Any], Any]:
+        """What linear maps give for the nodes; `project_nodes` says which they are."""
+        return project_nodes(self.x, self.graph.num_dst, self.mode, *maps)
 
     def result(self, out: Tensor, alpha: Tensor | None) -> Any:
         """What the layer returns: the output, and the weights where they are wanted.
@@ -152,7 +125,7 @@ class Call:
         """
         sets = self._sets
         if sets:
-            out = out.view(*sets, self._num_dst, out.size(-1))
+            out = out.view(*sets, self._size[1], out.size(-1))
         if not self.return_weights:
             return out
         assert alpha is not None
@@ -164,16 +137,15 @@ class Call:
                     "values of one sparse matrix; pass edge_index as a [2, E] tensor "
                     "or a tempergat.Graph"
                 )
-            edges = self._adjacency.graph.num_all_edges
+            edges = self.adjacency.graph.num_all_edges
             alpha = alpha.view(*sets, edges, alpha.size(-1))
-        return out, self._adjacency.pack(alpha)
+        return out, self.adjacency.pack(alpha)
 
 
 def _compile_kernels(layer: AttentionLayer, x: Features, return_weights: bool) -> None:
-    """Has the GPU kernels of a whole step compiled in parallel.
+    """Has the GPU kernels of a whole step compiled in parallel, in the first call.
 
-    Otherwise each kernel would be compiled when it is first launched, one after the
-    other. Only the first call of its kind does anything.
+    Otherwise each would be compiled when it is first launched, one after the other.
     """
     half = torch.is_autocast_enabled("cuda")
     compile_ahead(

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 from torch_geometric.utils import is_sparse, scatter
 
-from tempergat.nn.adjacency import Adjacency, resolve
 from tempergat.ops import Graph, gather_rows, is_tracing
 
 if TYPE_CHECKING:
@@ -17,62 +16,14 @@ if TYPE_CHECKING:
 
 # The leading dimensions of x: one feature set has none.
 Sets = tuple[int, ...]
-# edge_attr, edge_weight and edge_bias.
-EdgeValues = tuple[Tensor | None, Tensor | None, Tensor | None]
 # What an added self-loop has.
 _OF_LOOPS = {"edge_weight": 1.0, "edge_bias": 0.0}
 
 
-def resolve_edges(
-    layer: AttentionLayer,
-    edge_index: Any,
-    sizes: tuple[int, int],
-    of_edges: EdgeValues,
-    sets: Sets,
-    static_shapes: bool,
-    mode: str,
-) -> tuple[Adjacency, Tensor | None, Tensor | None, Tensor | None]:
-    """The graph, and the values of all its edges, added self-loops included.
-
-    Values that each feature set has of its own come one set after another.
-
-    Args:
-        layer: The layer.
-        edge_index: The edges as the layer got them.
-        sizes: Number of source and target nodes.
-        of_edges: The values as the layer got them.
-        sets: The leading dimensions of x.
-        static_shapes: Whether a graph that is being traced may be padded.
-        mode: The `execution_mode`.
-    """
-    attr, weight, bias = of_edges
-    attr = _check_edge_attr(layer, attr, sets, mode)
-    reverse = layer.target_to_source
-    adjacency = resolve(
-        edge_index,
-        sizes,
-        self_loops=layer.add_self_loops,
-        reverse=reverse,
-        static_shapes=static_shapes,
-        mode=mode,
-        cache=layer.cache,
-    )
-    graph = adjacency.graph
-    if attr is None and layer.edge_dim is not None:
-        attr = _check_edge_attr(layer, adjacency.values, sets, mode)
-    if attr is not None:
-        attr = add_loop_features(graph, attr, layer.fill_value, reverse)
-        attr = attr.flatten(0, -2) if sets else attr
-    if weight is not None or bias is not None:
-        given = (graph, sets, edge_index)
-        weight = _edge_numbers(layer.heads, "edge_weight", weight, *given)
-        bias = _edge_numbers(layer.heads, "edge_bias", bias, *given)
-    return adjacency, attr, weight, bias
-
-
-def _check_edge_attr(
+def check_edge_attr(
     layer: AttentionLayer, edge_attr: Tensor | None, sets: Sets, mode: str
 ) -> Tensor | None:
+    """The features of the edges that were given, [..., E, D], if they fit the layer."""
     if edge_attr is None:
         return None
     if layer.edge_dim is None:
@@ -114,10 +65,28 @@ def _warn_about_edge_attr(layer: AttentionLayer) -> None:
     )
 
 
-def _edge_numbers(
+def features_of_all(layer: AttentionLayer, graph: Graph, edge_attr: Tensor) -> Tensor:
+    """The features of all edges of a graph, [E', D], from `check_edge_attr`'s.
+
+    Those of one feature set come after those of another, if each has its own.
+    """
+    axis = edge_attr.dim() - 2
+    if edge_attr.size(axis) != graph.num_edges:
+        raise ValueError(
+            f"edge_attr has {edge_attr.size(-2)} rows, but edge_index has "
+            f"{graph.num_edges} edges"
+        )
+    if graph.self_loops:
+        edge_attr = _with_loops(
+            graph, edge_attr, axis, layer.fill_value, layer.target_to_source
+        )
+    return edge_attr.flatten(0, axis) if axis else edge_attr
+
+
+def numbers_of_all(
     heads: int, name: str, values: Tensor | None, graph: Graph, sets: Sets, given: Any
 ) -> Tensor | None:
-    """``edge_weight`` or ``edge_bias`` of all edges, added self-loops included.
+    """``edge_weight`` or ``edge_bias`` of all edges of a graph, [E'] or [E', heads].
 
     Args:
         heads: The layer's number of heads.
@@ -127,14 +96,6 @@ def _edge_numbers(
         graph: The graph of one feature set.
         sets: The leading dimensions of x.
         given: The layer's ``edge_index``.
-
-    Returns:
-        [E'] or [E', heads]; those of one feature set after those of another, if
-        each has its own.
-
-    Raises:
-        ValueError: They do not fit the edges.
-        TypeError: They are not floating-point numbers.
     """
     if values is None:
         return None
@@ -149,11 +110,10 @@ def _edge_numbers(
             f"{name} must hold floating-point numbers, got {values.dtype}; convert "
             "it with .float(), a mask with torch.where(mask, 0.0, -torch.inf)"
         )
-    edges = graph.num_edges
+    edges, shape = graph.num_edges, tuple(values.shape)
     # A matrix with a row for each edge has a column for each head.
     own = values.dim() > 2 or (values.dim() == 2 and values.size(0) != edges)
     axis = len(sets) if own else 0
-    shape = tuple(values.shape)
     rest = shape[axis:]
     # Size by size: a compiler does not compare tuples of unknown sizes.
     fits = len(rest) in (1, 2) and rest[0] == edges
@@ -170,67 +130,39 @@ def _edge_numbers(
             f"[{edges}, {heads}]{more}"
         )
     if graph.self_loops:
-        kept = _kept_edges(graph)
-        if kept is not None:
-            values = values.index_select(axis, kept)
-        loops = (*shape[:axis], graph.num_loops, *rest[1:])
-        values = torch.cat([values, values.new_full(loops, _OF_LOOPS[name])], axis)
-    return values.flatten(0, axis) if own else values
+        values = _with_loops(graph, values, axis, _OF_LOOPS[name])
+    return values.flatten(0, axis) if axis else values
 
 
-def add_loop_features(
-    graph: Graph, edge_attr: Tensor, fill_value: float | Tensor | str, reverse: bool
+def _with_loops(
+    graph: Graph,
+    values: Tensor,
+    axis: int,
+    fill_value: float | Tensor | str,
+    reverse: bool = False,
 ) -> Tensor:
-    """The features of all edges of the graph, those of added self-loops included.
+    """Values of the edges that were given, then those of added self-loops.
 
-    Args:
-        graph: The graph.
-        edge_attr: The features of the edges that were given, [E, D], or [..., E, D].
-        fill_value: The self-loops' features: a number, a tensor, or how to reduce
-            those of the other edges at the node.
-        reverse: Whether messages run from row 1 of ``edge_index`` to row 0.
-
-    Raises:
-        ValueError: There is not one row per edge.
+    ``fill_value`` gives these: a number, a tensor, or how to reduce those of the other
+    edges at the node.
     """
-    if edge_attr.size(-2) != graph.num_edges:
-        raise ValueError(
-            f"edge_attr has {edge_attr.size(-2)} rows, but edge_index has "
-            f"{graph.num_edges} edges"
-        )
-    if not graph.self_loops:
-        return edge_attr
-    kept = _kept_edges(graph)
-    if kept is not None:
-        if edge_attr.dim() == 2:
-            edge_attr = gather_rows(edge_attr, kept)
-        else:
-            edge_attr = edge_attr.index_select(-2, kept)
+    loops = graph.num_loops
+    count = graph.num_all_edges - loops
+    # A compiler cannot ask how many self-loops were dropped.
+    if (is_tracing() and not graph.padded) or count != graph.num_edges:
+        kept = graph.edge_id[:count]
+        values = values.index_select(axis, kept) if axis else gather_rows(values, kept)
     if isinstance(fill_value, str):
         # PyG reduces over row 1 of edge_index, whatever the flow.
         rows = max(graph.num_src, graph.num_dst) + 1
-        num_given = graph.num_all_edges - graph.num_loops
-        ends = (graph.src if reverse else graph.dst)[:num_given]
+        ends = (graph.src if reverse else graph.dst)[:count]
         if graph.padded:
-            given = graph.dst[:num_given]
+            given = graph.dst[:count]
             ends = torch.where(given == graph.num_dst, rows - 1, ends)
-        axis = edge_attr.dim() - 2
-        loops = scatter(edge_attr, ends.long(), axis, rows, fill_value)
-        loops = loops.narrow(axis, 0, graph.num_loops)
+        filled = scatter(values, ends.long(), axis, rows, fill_value)
+        filled = filled.narrow(axis, 0, loops)
     else:
-        filled = torch.as_tensor(
-            fill_value, dtype=edge_attr.dtype, device=edge_attr.device
-        )
-        shape = (*edge_attr.shape[:-2], graph.num_loops, edge_attr.size(-1))
-        loops = filled.expand(shape)
-    return torch.cat([edge_attr, loops], dim=-2)
-
-
-def _kept_edges(graph: Graph) -> Tensor | None:
-    """Which of the given edges a graph with added self-loops has; None for all."""
-    num_given = graph.num_all_edges - graph.num_loops
-    # A compiler cannot ask how many self-loops were dropped.
-    unknown = is_tracing() and not graph.padded
-    if unknown or num_given != graph.num_edges:
-        return graph.edge_id[:num_given]
-    return None
+        number = torch.as_tensor(fill_value, dtype=values.dtype, device=values.device)
+        shape = values.shape
+        filled = number.expand(*shape[:axis], loops, *shape[axis + 1 :])
+    return torch.cat([values, filled], dim=axis)

@@ -9,8 +9,12 @@ import torch
 from torch import Tensor
 
 from tempergat.nn.adjacency import num_targets
-from tempergat.nn.projection import Features, Sides, as_features
+from tempergat.nn.projection import Features, as_features
 from tempergat.ops import Graph, SparseFeatures
+
+# Those of source and target nodes: the same object where both share one, None for
+# targets without features.
+NodeFeatures = tuple[Features, Features | None]
 
 
 def check_count(name: str, value: object) -> None:
@@ -25,36 +29,29 @@ def check_rate(name: str, value: float) -> None:
         raise ValueError(f"{name} must be between 0 and 1, got {value!r}")
 
 
-def check_features(
-    x: Features | tuple[Features, Features | None], projections: Sides[Any]
-) -> Sides[Features]:
-    """Node features by side.
-
-    Args:
-        x: The layer's input.
-        projections: The linear maps that will take them.
-
-    Raises:
-        TypeError: They are not tensors.
-        ValueError: Their shape does not fit the maps.
-    """
+def check_features(x: Any, maps: tuple[Any, Any]) -> NodeFeatures:
+    """The features of source and of target nodes, if they fit these linear maps."""
     x_src, x_dst = x if isinstance(x, (tuple, list)) else (x, x)
     if x_src is None:
         raise ValueError("x must hold the source nodes' features, got None")
-    sides = Sides(x_src, x_dst).map(as_features)
-    _check_features("source", sides.src, projections.src)
-    if sides.dst is not None:
-        _check_features("target", sides.dst, projections.dst)
-        if not sides.is_shared and sides.src.shape[:-2] != sides.dst.shape[:-2]:
+    is_shared = x_dst is x_src
+    x_src = _checked("source", x_src, maps[0])
+    if is_shared and maps[0] is maps[1]:
+        return x_src, x_src
+    if x_dst is not None:
+        x_dst = _checked("target", x_src if is_shared else x_dst, maps[1])
+        if not is_shared and x_src.shape[:-2] != x_dst.shape[:-2]:
             raise ValueError(
-                f"x has shape {list(sides.src.shape)} for the source nodes and "
-                f"{list(sides.dst.shape)} for the target nodes; give both as many "
+                f"x has shape {list(x_src.shape)} for the source nodes and "
+                f"{list(x_dst.shape)} for the target nodes; give both as many "
                 "feature sets: expand one of them"
             )
-    return sides
+    return x_src, x_dst
 
 
-def _check_features(side: str, x: Features, projection: Any) -> None:
+def _checked(side: str, x: Any, lin: Any) -> Features:
+    if isinstance(x, Tensor) and x.layout != torch.strided:
+        x = as_features(x)
     if not isinstance(x, (Tensor, SparseFeatures)):
         raise TypeError(
             f"x must be a tensor, got {type(x).__name__} for the {side} nodes; "
@@ -66,9 +63,9 @@ def _check_features(side: str, x: Features, projection: Any) -> None:
             f"for many feature sets, got {list(x.shape)} for the {side} nodes"
         )
     # A module that a user put in the place of a linear map checks for itself.
-    expected = getattr(projection, "in_channels", None)
+    expected = getattr(lin, "in_channels", None)
     if expected is None:
-        return
+        return x
     if not x.dtype.is_floating_point:
         raise TypeError(
             f"x must hold floating-point numbers, got {x.dtype} for the {side} nodes; "
@@ -79,25 +76,22 @@ def _check_features(side: str, x: Features, projection: Any) -> None:
             f"x has {x.size(-1)} {side} features per node, but the layer was made for "
             f"in_channels={expected}"
         )
+    return x
 
 
 def count_nodes(
-    x: Sides[Features],
-    size: tuple[int | None, int | None] | None,
-    edge_index: Any,
+    x: NodeFeatures, size: tuple[int | None, int | None] | None, edge_index: Any
 ) -> tuple[int, int]:
-    """The number of source and target nodes.
-
-    Raises:
-        ValueError: ``size`` contradicts the features.
-    """
-    num_src = x.src.size(-2)
+    """The number of source and target nodes, if ``size`` agrees."""
+    x_src, x_dst = x
+    num_src = x_src.size(-2)
     given_src, given_dst = (None, None) if size is None else size
-    if x.is_shared and isinstance(edge_index, Graph) and edge_index.num_src == num_src:
+    is_graph = isinstance(edge_index, Graph) and edge_index.num_src == num_src
+    if is_graph and x_dst is x_src:
         # Fewer targets than sources are the first of them.
         num_dst = min(edge_index.num_dst, num_src)
-    elif x.dst is not None:
-        num_dst = x.dst.size(-2)
+    elif x_dst is not None:
+        num_dst = x_dst.size(-2)
     elif given_dst is not None:
         num_dst = given_dst
     else:
@@ -110,38 +104,25 @@ def count_nodes(
     return num_src, num_dst
 
 
-def stack_sets(x: Sides[Features], graph: Graph) -> Sides[Tensor]:
+def stack_sets(x: NodeFeatures, graph: Graph) -> NodeFeatures:
     """The nodes of all feature sets as rows, those of one set after another's.
 
-    Args:
-        x: The feature sets, [..., num_nodes, channels].
-        graph: The graph of one set; where it has fewer targets than sources, and both
-            sides share x, they are the first nodes of each set.
-
-    Raises:
-        ValueError: There is no feature set.
+    Where the graph of one set has fewer targets than sources, and both sides share x,
+    they are the first nodes of each set.
     """
-    if 0 in x.src.shape[:-2]:
+    x_src, x_dst = x
+    if 0 in x_src.shape[:-2]:
         raise ValueError(
-            f"x has shape {list(x.src.shape)}, which holds no feature set; give at "
+            f"x has shape {list(x_src.shape)}, which holds no feature set; give at "
             "least one"
         )
-    if x.is_shared and graph.num_dst < graph.num_src:
-        assert isinstance(x.src, Tensor)
-        x = Sides(x.src, x.src[..., : graph.num_dst, :])
-    return x.map(lambda side: side.flatten(0, -2))
-
-
-def cut_to_targets(values: Sides[Tensor], graph: Graph) -> Sides[Tensor]:
-    """Values by side, where the targets' side may hold those of all source nodes.
-
-    Args:
-        values: One row per node.
-        graph: Its targets are the first of the sources where it has fewer.
-    """
-    if values.dst is None or values.dst.size(0) == graph.num_dst:
-        return values
-    return Sides(values.src, values.dst[: graph.num_dst])
+    assert isinstance(x_src, Tensor)
+    rows = x_src.flatten(0, -2)
+    if x_dst is x_src:
+        if graph.num_dst == graph.num_src:
+            return rows, rows
+        x_dst = x_src[..., : graph.num_dst, :]
+    return rows, x_dst.flatten(0, -2) if isinstance(x_dst, Tensor) else None
 
 
 def check_device(edge_index: Any, x: Features) -> None:

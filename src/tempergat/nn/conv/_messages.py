@@ -9,8 +9,7 @@ from torch import Tensor
 from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.utils import softmax
 
-from tempergat.nn.projection import Sides
-from tempergat.ops import Graph, keep_factor, repeat_edges
+from tempergat.ops import keep_factor
 
 if TYPE_CHECKING:
     from tempergat.nn.conv._call import Call
@@ -21,7 +20,7 @@ _HOOKS = {
     for method in ("propagate", "message", "aggregate", "edge_update")
     for when in ("pre_hooks", "hooks")
 }
-_OVERRIDABLE_METHODS = ("message", "aggregate", "update", "edge_update")
+_OVERRIDABLE = ("message", "aggregate", "update", "edge_update")
 _OURS = ("tempergat.nn", "torch_geometric.nn")
 
 
@@ -29,10 +28,21 @@ class MessageLayer(MessagePassing):  # type: ignore[misc]
     """The part of an attention layer that goes through PyG's ``propagate``.
 
     A layer has PyG's ``edge_update``, which gives the attention weights, and
-    ``message``; `_messages_of` says what they are called with.
+    ``message``.
     """
 
     dropout: float
+    # Which method a class overrides that is neither PyG's nor ours, in words.
+    _override: str | None = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls._override = None
+        for name in _OVERRIDABLE:
+            if not getattr(cls, name).__module__.startswith(_OURS):
+                owner = next(c for c in cls.__mro__ if name in c.__dict__)
+                cls._override = f"{owner.__name__} overrides {name}()"
+                return
 
     def slow_path_reason(self) -> str | None:
         """Why the layer must build every message, as PyG does; None if it need not."""
@@ -46,13 +56,10 @@ class MessageLayer(MessagePassing):  # type: ignore[misc]
             return f"aggr is {self.aggr!r}, not 'add'"
         if self.decomposed_layers != 1:
             return f"decomposed_layers is {self.decomposed_layers}"
-        for name in _OVERRIDABLE_METHODS:
-            if name in own:
-                return f"{name}() was replaced on this instance"
-            if not getattr(type(self), name).__module__.startswith(_OURS):
-                owner = next(c for c in type(self).__mro__ if name in c.__dict__)
-                return f"{owner.__name__} overrides {name}()"
-        return None
+        if any(map(own.__contains__, _OVERRIDABLE)):
+            name = next(name for name in _OVERRIDABLE if name in own)
+            return f"{name}() was replaced on this instance"
+        return self._override
 
     @property
     def target_to_source(self) -> bool:
@@ -73,41 +80,27 @@ class MessageLayer(MessagePassing):  # type: ignore[misc]
         is done to make a layer.
         """
 
-    def _messages_of(
-        self, graph: Graph, z: Sides[Any], edge_attr: Tensor | None
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The arguments of ``edge_update`` and of ``message`` that the layer knows.
-
-        Args:
-            graph: The graph.
-            z: The projected features, [num_nodes, heads, channels].
-            edge_attr: The features of the graph's edges.
-        """
-        raise NotImplementedError
-
-    def _pair(self, values: Sides[Any]) -> tuple[Any, Any]:
+    def pair(self, src: Any, dst: Any) -> tuple[Any, Any]:
         """Values of sources and targets in the order of the rows of ``edge_index``."""
-        if self.target_to_source:
-            return values.dst, values.src
-        return values.src, values.dst
+        return (dst, src) if self.target_to_source else (src, dst)
 
     def attend_by_messages(
         self,
         call: Call,
-        z: Sides[Any],
         gate_logit: Tensor | None,
         skip: Tensor | None,
+        dtype: torch.dtype,
+        **features: Any,
     ) -> tuple[Tensor, Tensor | None]:
-        """As `attend`, by messages as PyG builds them.
+        """As `AttentionLayer.attend`, by messages as PyG builds them.
 
-        Raises:
-            ValueError: A subclass would ignore the bias of edges.
+        Messages have the type ``dtype``. ``features`` are what ``edge_update`` and
+        ``message`` take; what sources and targets both have is a pair from `pair`.
         """
-        graph = call.graph
-        of_edges = (call.edge_attr, call.edge_weight, call.edge_bias)
-        attr, weight, bias = (repeat_edges(values, graph) for values in of_edges)
-        taken = self.inspector.get_param_dict("edge_update")
-        if bias is not None and "edge_bias" not in taken:
+        graph, bias = call.graph, call.edge_bias
+        if bias is not None and "edge_bias" not in self.inspector.get_param_dict(
+            "edge_update"
+        ):
             raise ValueError(
                 f"edge_bias was given, but edge_update() of {type(self).__name__} does "
                 "not take it; give it an argument edge_bias, or leave edge_bias out"
@@ -115,25 +108,18 @@ class MessageLayer(MessagePassing):  # type: ignore[misc]
         # They are int64: with int32 edges torch gives wrong gradients of PyG's sums.
         edges = graph.edge_index.long()
         edges = edges.flip(0) if self.target_to_source else edges
-        size = self._pair(Sides(graph.num_src, graph.num_dst))
-        of_logits, of_messages = self._messages_of(graph, z, attr)
-        of_logits |= {"edge_bias": bias, "head_seeds": call.seeds}
-        of_logits |= {"edge_id": graph.edge_id, "size": size}
-        alpha = self.edge_updater(edges, **of_logits)
-        if weight is not None:
-            alpha = alpha * _by_head(weight)
-        value = z.src[1] if isinstance(z.src, tuple) else z.src
-        alpha = alpha.to(value.dtype)
-        out = self.propagate(edges, alpha=alpha, size=size, **of_messages).flatten(1)
+        features["size"] = self.pair(graph.num_src, graph.num_dst)
+        random = {"edge_id": graph.edge_id, "head_seeds": call.seeds}
+        alpha = self.edge_updater(edges, **features, **random, edge_bias=bias)
+        if call.edge_weight is not None:
+            alpha = alpha * _by_head(call.edge_weight)
+        features["alpha"] = alpha = alpha.to(dtype)
+        out = self.propagate(edges, **features).flatten(1)
         if gate_logit is not None:
-            out = call.gates.output(out, gate_logit, graph, call.mode)
+            out = self.gates.output(out, gate_logit, graph)
         return self.join(out, skip), alpha
 
-    def join(self, out: Tensor, skip: Tensor | None) -> Tensor:
-        """Joins the heads, then adds skip and bias."""
-        raise NotImplementedError
-
-    def _softmax(
+    def softmax(
         self,
         logit: Tensor,
         edge_bias: Tensor | None,

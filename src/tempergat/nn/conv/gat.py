@@ -8,16 +8,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn.dense.linear import Linear
-from torch_geometric.nn.inits import glorot, zeros
 
 from tempergat.nn.conv._base import AttentionLayer
 from tempergat.nn.conv._call import Call
-from tempergat.nn.conv._inputs import cut_to_targets
 from tempergat.nn.gate import GateKind
-from tempergat.nn.projection import Features, Sides, is_plain, make_projection
+from tempergat.nn.projection import Features, is_plain, make_projection
 from tempergat.nn.skip import ResidualKind
 from tempergat.nn.temperature import TemperatureKind
-from tempergat.ops import Graph, at_least_float32, dense_linear, execution_mode
+from tempergat.ops import at_least_float32, dense_linear, execution_mode
 
 
 class TemperGATConv(AttentionLayer):
@@ -77,6 +75,10 @@ class TemperGATConv(AttentionLayer):
     """
 
     attention = "gat"
+    drawn = (
+        *("lin", "lin_src", "lin_dst", "lin_edge", "res"),
+        *("att_src", "att_dst", "att_edge", "bias", "lin_beta"),
+    )
 
     def __init__(
         self,
@@ -100,24 +102,10 @@ class TemperGATConv(AttentionLayer):
         **kwargs: Any,
     ) -> None:
         kwargs.setdefault("aggr", "add")
-        super().__init__(
-            in_channels,
-            out_channels,
-            heads,
-            concat,
-            dropout,
-            edge_dim,
-            add_self_loops=add_self_loops,
-            negative_slope=negative_slope,
-            fill_value=fill_value,
-            residual=residual,
-            temperature=temperature,
-            init_temp=init_temp,
-            gate=gate,
-            gate_bias_init=gate_bias_init,
-            cache=cache,
-            **kwargs,
-        )
+        sizes = (in_channels, out_channels, heads, concat, dropout, edge_dim)
+        parts = (temperature, init_temp, gate, gate_bias_init, cache)
+        rest = (add_self_loops, negative_slope, fill_value, residual)
+        super().__init__(*sizes, *parts, *rest, **kwargs)
         width = heads * out_channels
         self.lin = self.lin_src = self.lin_dst = None
         if isinstance(in_channels, int):
@@ -127,23 +115,13 @@ class TemperGATConv(AttentionLayer):
             self.lin_dst = make_projection(in_channels[1], width, bias=False)
         self.att_src = nn.Parameter(torch.empty(1, heads, out_channels))
         self.att_dst = nn.Parameter(torch.empty(1, heads, out_channels))
+        att_edge = None
         if edge_dim is not None:
             self.lin_edge = make_projection(edge_dim, width, bias=False)
-            self.att_edge = nn.Parameter(torch.empty(1, heads, out_channels))
-        else:
-            self.lin_edge = None
-            self.register_parameter("att_edge", None)
+            att_edge = nn.Parameter(torch.empty(1, heads, out_channels))
+        self.register_parameter("att_edge", att_edge)
         self._make_residual_and_bias(bias)
-        self._initialize(share_gate=False)
-
-    def reset_shared_parameters(self) -> None:
-        super().reset_shared_parameters()
-        self._reset(self.lin, self.lin_src, self.lin_dst, self.lin_edge, self.res)
-        glorot(self.att_src)
-        glorot(self.att_dst)
-        glorot(self.att_edge)
-        zeros(self.bias)
-        self._reset(self.lin_beta)
+        self._initialize()
 
     def forward(
         self,
@@ -184,42 +162,50 @@ class TemperGATConv(AttentionLayer):
             edge_bias: What is added to each logit, likewise; minus infinity removes an
                 edge. Added self-loops have the bias 0.
         """
-        of_edges = (edge_attr, edge_weight, edge_bias)
-        weights = return_attention_weights
-        call = Call(self, x, edge_index, of_edges, weights, dropout_seed, size)
-        skip = self.skip(call.x.dst)
-        # W h_j and W h_i.
-        z = call.project(self.input_maps())
-        gate_logit = None
+        edges = (edge_index, edge_attr, edge_weight, edge_bias)
+        call = Call(self, x, *edges, return_attention_weights, dropout_seed, size)
+        graph, edge_attr = call.graph, call.edge_attr
+        # z_src = W h_j and z_dst = W h_i; the logits of the gate, W_g h + b_g.
+        lin_src, lin_dst = self.input_maps()
+        (z_src,), z_dst, gate, skip = call.project(
+            (lin_src,), lin_dst, self.gate_maps(), self.res
+        )
         if self.gate == "first":
-            z = call.gate(z, self.gate_logits(call.x))
-        elif self.gate is not None:
-            gate_logit = self.gate_logit(call.x.dst)
-        z = z.map(self.split_heads)
+            z_src, z_dst = self.gates.features((z_src, z_dst), gate, graph)
+        is_shared = z_dst is z_src
+        z_src = self.split_heads(z_src)
+        gate_logit = self.gate_of_output(gate[1])
         if call.by_messages:
-            out, alpha = self.attend_by_messages(call, z, gate_logit, skip)
-        else:
-            # The logits are LeakyReLU(a_src^T W h_j + a_dst^T W h_i + edge_score) / T,
-            # with T = softplus(theta) + 1e-6; their softmax weighs W h_j; the sum is
-            # multiplied by the sigmoid of the gate's logit.
-            att_src = self.divide_by_fixed_temperature(self.att_src).squeeze(0)
-            att_dst = z_dst = edge_score = None
-            if z.dst is not None:
-                att_dst = self.divide_by_fixed_temperature(self.att_dst).squeeze(0)
-                z_dst = None if z.is_shared else cut_to_targets(z, call.graph).dst
-            if call.edge_attr is not None:
-                edge_score = self._edge_score(call.edge_attr)
-            inputs = (z.src, att_src, att_dst, z_dst, edge_score, self.theta)
-            out, alpha = self.attend(
-                call, inputs, gate_logit, skip, negative_slope=self.negative_slope
+            z_dst = self.split_heads(z_dst, graph.num_dst)
+            score = self._score(z_src, self.att_src)
+            # PyG counts the targets by their scores.
+            score_dst = score.new_zeros(graph.num_dst, self.heads)
+            if z_dst is not None:
+                score_dst = self._score(z_dst, self.att_dst)
+            pairs = {"x": self.pair(z_src, z_dst), "alpha": self.pair(score, score_dst)}
+            out, alpha = self.attend_by_messages(
+                call, gate_logit, skip, z_src.dtype, edge_attr=edge_attr, **pairs
             )
+            return call.result(out, alpha)
+        # The logits are e_ij = LeakyReLU(a_src^T z_src[j] + a_dst^T z_dst[i] + the
+        # edge's part) / T with T = softplus(theta) + 1e-6. Their softmax over j weighs
+        # z_src[j]; the sum is multiplied by the sigmoid of the gate's logit; skip and
+        # bias are added. Without z_dst the targets are the first of the sources.
+        att_src = self.divide_by_fixed_temperature(self.att_src).squeeze(0)
+        att_dst = edge_score = None
+        if z_dst is not None:
+            att_dst = self.divide_by_fixed_temperature(self.att_dst).squeeze(0)
+            z_dst = None if is_shared else self.split_heads(z_dst, graph.num_dst)
+        if edge_attr is not None:
+            edge_score = self._edge_score(edge_attr)
+        inputs = (z_src, att_src, att_dst, z_dst, edge_score, self.theta)
+        slope = self.negative_slope
+        out, alpha = self.attend(call, gate_logit, skip, *inputs, negative_slope=slope)
         return call.result(out, alpha)
 
-    def input_maps(self) -> Sides[Linear]:
-        lin = self.lin
-        if lin is not None:
-            return Sides(lin, lin)
-        return Sides(self.lin_src, self.lin_dst)
+    def input_maps(self) -> tuple[Linear, Linear]:
+        lin: Any = self.lin
+        return (self.lin_src, self.lin_dst) if lin is None else (lin, lin)
 
     def _score(self, z: Tensor, att: Tensor) -> Tensor:
         """One side's part of the logits, in PyG's order of operations."""
@@ -246,18 +232,6 @@ class TemperGATConv(AttentionLayer):
                 return dense_linear(edge_attr, folded.t())
             return edge_attr @ folded
 
-    def _messages_of(
-        self, graph: Graph, z: Sides[Any], edge_attr: Tensor | None
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        z = cut_to_targets(z, graph)
-        scores = z.map(self._score, Sides(self.att_src, self.att_dst))
-        if scores.dst is None:
-            # PyG counts the targets by their scores.
-            absent = scores.src.new_zeros(graph.num_dst, self.heads)
-            scores = Sides(scores.src, absent)
-        of_logits = {"alpha": self._pair(scores), "edge_attr": edge_attr}
-        return of_logits, {"x": self._pair(z)}
-
     def edge_update(
         self,
         alpha_j: Tensor,
@@ -274,8 +248,7 @@ class TemperGATConv(AttentionLayer):
         if edge_attr is not None:
             alpha = alpha + self._edge_score(edge_attr)
         alpha = F.leaky_relu(alpha, self.negative_slope)
-        rows = (index, ptr, dim_size)
-        return self._softmax(alpha, edge_bias, edge_id, head_seeds, *rows)
+        return self.softmax(alpha, edge_bias, edge_id, head_seeds, index, ptr, dim_size)
 
     def message(self, x_j: Tensor, alpha: Tensor) -> Tensor:
         return alpha.unsqueeze(-1) * x_j

@@ -8,16 +8,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn.dense.linear import Linear
-from torch_geometric.nn.inits import glorot, zeros
 
 from tempergat.nn.conv._base import AttentionLayer
 from tempergat.nn.conv._call import Call
-from tempergat.nn.conv._inputs import cut_to_targets
 from tempergat.nn.gate import GateKind
-from tempergat.nn.projection import Features, Sides, is_plain, make_projection
+from tempergat.nn.projection import Features, is_plain, make_projection
 from tempergat.nn.skip import ResidualKind
 from tempergat.nn.temperature import TemperatureKind
-from tempergat.ops import Graph, at_least_float32
+from tempergat.ops import at_least_float32
 
 
 class TemperGATv2Conv(AttentionLayer):
@@ -46,6 +44,8 @@ class TemperGATv2Conv(AttentionLayer):
     """
 
     attention = "gatv2"
+    drawn = ("lin_l", "lin_r", "lin_edge", "res", "att", "bias", "lin_beta")
+    needs_targets = "GATv2's logits"
 
     def __init__(
         self,
@@ -69,45 +69,21 @@ class TemperGATv2Conv(AttentionLayer):
         cache: bool = True,
         **kwargs: Any,
     ) -> None:
-        super().__init__(
-            in_channels,
-            out_channels,
-            heads,
-            concat,
-            dropout,
-            edge_dim,
-            add_self_loops=add_self_loops,
-            negative_slope=negative_slope,
-            fill_value=fill_value,
-            residual=residual,
-            temperature=temperature,
-            init_temp=init_temp,
-            gate=gate,
-            gate_bias_init=gate_bias_init,
-            cache=cache,
-            **kwargs,
-        )
+        sizes = (in_channels, out_channels, heads, concat, dropout, edge_dim)
+        parts = (temperature, init_temp, gate, gate_bias_init, cache)
+        rest = (add_self_loops, negative_slope, fill_value, residual)
+        super().__init__(*sizes, *parts, *rest, **kwargs)
         self.share_weights = share_weights
         width = heads * out_channels
-        self.lin_l = make_projection(self._side_channels(0), width, bias=bias)
-        if share_weights:
-            self.lin_r = self.lin_l
-        else:
-            self.lin_r = make_projection(self._side_channels(1), width, bias=bias)
+        self.lin_l = make_projection(self.widths[0], width, bias)
+        self.lin_r = self.lin_l
+        if not share_weights:
+            self.lin_r = make_projection(self.widths[1], width, bias)
         self.att = nn.Parameter(torch.empty(1, heads, out_channels))
         if edge_dim is not None:
             self.lin_edge = make_projection(edge_dim, width, bias=False)
-        else:
-            self.lin_edge = None
         self._make_residual_and_bias(bias)
         self._initialize(share_gate=share_weights)
-
-    def reset_shared_parameters(self) -> None:
-        super().reset_shared_parameters()
-        self._reset(self.lin_l, self.lin_r, self.lin_edge, self.res)
-        glorot(self.att)
-        zeros(self.bias)
-        self._reset(self.lin_beta)
 
     def forward(
         self,
@@ -135,49 +111,40 @@ class TemperGATv2Conv(AttentionLayer):
                 :meth:`TemperGATConv.forward`.
             edge_bias: What is added to each logit, likewise.
         """
-        of_edges = (edge_attr, edge_weight, edge_bias)
-        weights = return_attention_weights
-        call = Call(self, x, edge_index, of_edges, weights, dropout_seed)
-        x_dst = call.targets("GATv2's logits")
-        skip = self.skip(x_dst)
-        # W_l h_j and W_r h_i.
-        z = call.project(self.input_maps())
-        gate_logit = None
+        edges = (edge_index, edge_attr, edge_weight, edge_bias)
+        call = Call(self, x, *edges, return_attention_weights, dropout_seed)
+        graph, edge_attr = call.graph, call.edge_attr
+        # z_src = W_l h_j and z_dst = W_r h_i; the logits of the gate, W_g h + b_g.
+        (z_src,), z_dst, gate, skip = call.project(
+            (self.lin_l,), self.lin_r, self.gate_maps(), self.res
+        )
         if self.gate == "first":
-            z = call.gate(z, self.gate_logits(call.x))
-        elif self.gate is not None:
-            gate_logit = self.gate_logit(x_dst)
-        z = cut_to_targets(z.map(self.split_heads), call.graph)
+            z_src, z_dst = self.gates.features((z_src, z_dst), gate, graph)
+        z_src, z_dst = self.split_heads(z_src), self.split_heads(z_dst, graph.num_dst)
+        gate_logit = self.gate_of_output(gate[1])
         if call.by_messages:
-            out, alpha = self.attend_by_messages(call, z, gate_logit, skip)
-        else:
-            # The logits are a^T LeakyReLU(W_r h_i + W_l h_j + W_e x_ij) / T, with
-            # T = softplus(theta) + 1e-6; their softmax weighs W_l h_j; the sum is
-            # multiplied by the sigmoid of the gate's logit.
-            att = self.divide_by_fixed_temperature(self.att).squeeze(0)
-            inputs = (z.src, z.dst, att, *self._of_edges(call.edge_attr), self.theta)
-            out, alpha = self.attend(
-                call, inputs, gate_logit, skip, negative_slope=self.negative_slope
+            x = self.pair(z_src, z_dst)
+            out, alpha = self.attend_by_messages(
+                call, gate_logit, skip, z_src.dtype, x=x, edge_attr=edge_attr
             )
+            return call.result(out, alpha)
+        edge: tuple[Tensor | None, ...] = (None, None, None)
+        if edge_attr is not None and is_plain(self.lin_edge):
+            # The op multiplies by W_e, edge by edge.
+            edge = (None, edge_attr, self.split_map(self.lin_edge))
+        elif edge_attr is not None:
+            edge = (self.split_heads(self.lin_edge(edge_attr)), None, None)
+        # The logits are e_ij = a^T LeakyReLU(z_src[j] + z_dst[i] + W_e x_ij) / T with
+        # T = softplus(theta) + 1e-6. Their softmax over j weighs z_src[j]; the sum is
+        # multiplied by the sigmoid of the gate's logit; skip and bias are added.
+        att = self.divide_by_fixed_temperature(self.att).squeeze(0)
+        inputs = (z_src, z_dst, att, *edge, self.theta)
+        slope = self.negative_slope
+        out, alpha = self.attend(call, gate_logit, skip, *inputs, negative_slope=slope)
         return call.result(out, alpha)
 
-    def input_maps(self) -> Sides[Linear]:
-        return Sides(self.lin_l, self.lin_r)
-
-    def _of_edges(self, edge_attr: Tensor | None) -> tuple[Tensor | None, ...]:
-        """Projected edge features, or the features and their linear map."""
-        if edge_attr is None:
-            return None, None, None
-        if not is_plain(self.lin_edge):
-            return self.split_heads(self.lin_edge(edge_attr)), None, None
-        weight = self.lin_edge.weight
-        return None, edge_attr, weight.view(self.heads, self.out_channels, -1)
-
-    def _messages_of(
-        self, graph: Graph, z: Sides[Any], edge_attr: Tensor | None
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        x = self._pair(z)
-        return {"x": x, "edge_attr": edge_attr}, {"x": x}
+    def input_maps(self) -> tuple[Linear, Linear]:
+        return self.lin_l, self.lin_r
 
     def edge_update(
         self,
@@ -196,8 +163,7 @@ class TemperGATv2Conv(AttentionLayer):
             x = x + self.split_heads(self.lin_edge(edge_attr))
         x = F.leaky_relu(at_least_float32(x), self.negative_slope)
         alpha = (x * self.divide_by_temperature(self.att)).sum(dim=-1)
-        rows = (index, ptr, dim_size)
-        return self._softmax(alpha, edge_bias, edge_id, head_seeds, *rows)
+        return self.softmax(alpha, edge_bias, edge_id, head_seeds, index, ptr, dim_size)
 
     def message(self, x_j: Tensor, alpha: Tensor) -> Tensor:
         return x_j * alpha.unsqueeze(-1)

@@ -30,22 +30,19 @@ class LinearLayer(nn.Module):
     ) -> None:
         check_residual(residual)
         super().__init__()
-        self.lin = make_projection(in_channels, out_channels, bias=False)
-        self.res = None
-        if residual:
-            self.res = make_projection(in_channels, out_channels, bias=False)
+        sizes = (in_channels, out_channels)
+        self.lin = make_projection(*sizes, bias=False)
+        self.res = make_projection(*sizes, bias=False) if residual else None
         self.lin_beta = make_beta(out_channels) if residual == "gate" else None
         self.bias: nn.Parameter | None = nn.Parameter(torch.empty(out_channels))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draws all parameters again."""
-        self.lin.reset_parameters()
-        if self.res is not None:
-            self.res.reset_parameters()
         zeros(self.bias)
-        if self.lin_beta is not None:
-            self.lin_beta.reset_parameters()
+        for lin in (self.lin, self.res, self.lin_beta):
+            if lin is not None:
+                lin.reset_parameters()
 
     def forward(
         self,
@@ -100,11 +97,7 @@ class LinearLayer(nn.Module):
         return out if self.bias is None else out + self.bias
 
     def _aggregate(
-        self,
-        z: Tensor,
-        edge_index: Any,
-        edge_weight: Tensor | None,
-        degree: Tensor | None,
+        self, z: Tensor, edge_index: Any, edge_weight: Any, degree: Any
     ) -> Tensor:
         """Combines the projected features of neighbours; here, does not."""
         if edge_weight is not None:
@@ -131,24 +124,14 @@ class GCNLayer(LinearLayer):
     """
 
     def _aggregate(
-        self,
-        z: Tensor,
-        edge_index: Any,
-        edge_weight: Tensor | None,
-        degree: Tensor | None,
+        self, z: Tensor, edge_index: Any, edge_weight: Any, degree: Any
     ) -> Tensor:
         num_dst = z.size(0)
         if isinstance(edge_index, Graph):
             num_dst = min(edge_index.num_dst, num_dst)
-        size = (z.size(0), num_dst)
-        graph = resolve(
-            edge_index,
-            size,
-            self_loops=True,
-            reverse=False,
-            static_shapes=True,
-            mode=ops.execution_mode(),
-        ).graph
+        size, mode = (z.size(0), num_dst), ops.execution_mode()
+        loops = {"self_loops": True, "reverse": False, "static_shapes": True}
+        graph = resolve(edge_index, size, **loops, mode=mode).graph
         weights = None
         if edge_weight is None:
             own = _degree(graph).to(z.dtype)
@@ -160,9 +143,8 @@ class GCNLayer(LinearLayer):
             of_sources = with_frontier(of_sources, z.size(0))
         scaled = z * of_sources.unsqueeze(-1).rsqrt()
         of_targets = own if degree is None else of_sources[:num_dst]
-        return (
-            ops.weighted_sum(graph, scaled, weights) * of_targets.unsqueeze(-1).rsqrt()
-        )
+        out = ops.weighted_sum(graph, scaled, weights)
+        return out * of_targets.unsqueeze(-1).rsqrt()
 
 
 def batch_degree(graph: Graph, edge_weight: Tensor | None) -> Tensor:

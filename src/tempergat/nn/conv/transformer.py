@@ -11,9 +11,9 @@ from torch_geometric.utils import is_torch_sparse_tensor
 from tempergat.nn.conv._base import AttentionLayer
 from tempergat.nn.conv._call import Call
 from tempergat.nn.gate import GateKind
-from tempergat.nn.projection import Features, Sides, is_plain
+from tempergat.nn.projection import Features, is_plain
 from tempergat.nn.temperature import TemperatureKind
-from tempergat.ops import Graph, at_least_float32
+from tempergat.ops import at_least_float32
 
 # Arguments that the other attention layers have.
 _OF_OTHERS = {"add_self_loops", "fill_value", "negative_slope", "residual"}
@@ -67,13 +67,14 @@ class TemperTransformerConv(AttentionLayer):
     """
 
     attention = "dot_product"
+    drawn = (
+        *("lin_key", "lin_query", "lin_value", "lin_edge", "lin_skip", "lin_beta"),
+        *("norm_query", "norm_key"),
+    )
+    needs_targets = "the queries"
     shown: ClassVar[dict[str, Any]] = {
-        "concat": True,
-        "beta": False,
-        "dropout": 0.0,
-        "edge_dim": None,
-        "root_weight": True,
-        "qk_norm": False,
+        **{"concat": True, "beta": False, "dropout": 0.0},
+        **{"edge_dim": None, "root_weight": True, "qk_norm": False},
     }
 
     def __init__(
@@ -104,47 +105,27 @@ class TemperTransformerConv(AttentionLayer):
                 f"residual is root_weight; leave it out"
             )
         kwargs.setdefault("aggr", "add")
-        super().__init__(
-            in_channels,
-            out_channels,
-            heads,
-            concat,
-            dropout,
-            edge_dim,
-            temperature=temperature,
-            init_temp=init_temp,
-            gate=gate,
-            gate_bias_init=gate_bias_init,
-            cache=cache,
-            **kwargs,
-        )
+        sizes = (in_channels, out_channels, heads, concat, dropout, edge_dim)
+        parts = (temperature, init_temp, gate, gate_bias_init, cache)
+        super().__init__(*sizes, *parts, **kwargs)
         self.beta = beta and root_weight
         self.root_weight = root_weight
         self.qk_norm = qk_norm
         width = heads * out_channels
-        self.lin_key = Linear(self._side_channels(0), width, bias=bias)
-        self.lin_query = Linear(self._side_channels(1), width, bias=bias)
-        self.lin_value = Linear(self._side_channels(0), width, bias=bias)
+        self.lin_key = Linear(self.widths[0], width, bias=bias)
+        self.lin_query = Linear(self.widths[1], width, bias=bias)
+        self.lin_value = Linear(self.widths[0], width, bias=bias)
         if edge_dim is not None:
             self.lin_edge = Linear(edge_dim, width, bias=False)
-        else:
-            self.register_module("lin_edge", None)
         total = width if concat else out_channels
-        self.lin_skip = Linear(self._side_channels(1), total, bias=bias)
+        self.lin_skip = Linear(self.widths[1], total, bias=bias)
         if self.beta:
             self.lin_beta = Linear(3 * total, 1, bias=False)
         self.register_parameter("bias", None)
         if qk_norm:
             self.norm_query = nn.RMSNorm(out_channels)
             self.norm_key = nn.RMSNorm(out_channels)
-        self._initialize(share_gate=False)
-
-    def reset_shared_parameters(self) -> None:
-        super().reset_shared_parameters()
-        self._reset(self.lin_key, self.lin_query, self.lin_value, self.lin_edge)
-        self._reset(self.lin_skip, self.lin_beta)
-        if self.qk_norm:
-            self._reset(self.norm_query, self.norm_key)
+        self._initialize()
 
     def forward(
         self,
@@ -173,42 +154,44 @@ class TemperTransformerConv(AttentionLayer):
                 :meth:`TemperGATConv.forward`.
             edge_bias: What is added to each logit, likewise.
         """
-        of_edges = (edge_attr, edge_weight, edge_bias)
-        weights = return_attention_weights
-        call = Call(self, x, edge_index, of_edges, weights, dropout_seed)
-        if call.edge_attr is None and self.edge_dim is not None:
+        edges = (edge_index, edge_attr, edge_weight, edge_bias)
+        call = Call(self, x, *edges, return_attention_weights, dropout_seed)
+        graph, edge_attr = call.graph, call.edge_attr
+        if edge_attr is None and self.edge_dim is not None:
             raise ValueError(
                 f"the layer was made with edge_dim={self.edge_dim}, but edge_attr was "
                 f"not given; pass it, or make the layer without edge_dim"
             )
-        x_src, x_dst = call.x.src, call.targets("the queries")
-        skip = self.skip(x_dst)
-        key, value = x_src.project(self.lin_key), x_src.project(self.lin_value)
-        query = x_dst.project_targets(self.lin_query)
+        # Keys k_j and values v_j, queries q_i; the logits of the gate, W_g h + b_g.
+        sources = (self.lin_key, self.lin_value)
+        (key, value), query, gate, skip = call.project(
+            sources, self.lin_query, self.gate_maps(), self.skip_map()
+        )
         if self.qk_norm:
             key = self._normalize(self.norm_key, key)
             query = self._normalize(self.norm_query, query)
-        z: Sides[Any] = Sides((key, value), query)
-        gate_logit = None
         if self.gate == "first":
-            z = call.gate(z, self.gate_logits(call.x))
-        elif self.gate is not None:
-            gate_logit = self.gate_logit(x_dst)
-        z = z.map(self.split_heads)
+            gates = (gate[0], *gate)
+            key, value, query = self.gates.features((key, value, query), gates, graph)
+        key, value = self.split_heads(key), self.split_heads(value)
+        query = self.split_heads(query, graph.num_dst)
+        gate_logit = self.gate_of_output(gate[1])
         if call.by_messages:
-            out, alpha = self.attend_by_messages(call, z, gate_logit, skip)
+            edge = None
+            if edge_attr is not None:
+                edge = self.split_heads(self.lin_edge(edge_attr))
+            features = {"query": query, "key": key, "value": value, "edge": edge}
+            out, alpha = self.attend_by_messages(
+                call, gate_logit, skip, value.dtype, **features
+            )
         else:
-            # The logits are q_i^T (k_j + W_e x_ij) * scale / T; their softmax weighs
-            # v_j + W_e x_ij; the sum is multiplied by the sigmoid of the gate's logit.
-            edge_map = None
-            if call.edge_attr is not None:
-                shape = (self.heads, self.out_channels, -1)
-                edge_map = self.lin_edge.weight.view(shape)
-            key, value = z.src
-            own = (value, key, z.dst)
-            inputs = (*own, call.edge_attr, edge_map, self.temperature)
+            # The logits are e_ij = q_i^T (k_j + W_e x_ij) * scale / T. Their softmax
+            # over j weighs v_j + W_e x_ij; the sum is multiplied by the sigmoid of the
+            # gate's logit; the skip is added.
+            edge_map = None if edge_attr is None else self.split_map(self.lin_edge)
+            inputs = (value, key, query, edge_attr, edge_map, self.temperature)
             scale = self.out_channels**-0.5
-            out, alpha = self.attend(call, inputs, gate_logit, skip, scale=scale)
+            out, alpha = self.attend(call, gate_logit, skip, *inputs, scale=scale)
         found = call.result(out, alpha)
         if return_attention_weights and is_torch_sparse_tensor(edge_index):
             # As in PyG, the matrix comes back as it is.
@@ -223,15 +206,8 @@ class TemperTransformerConv(AttentionLayer):
             return "lin_edge has hooks or is no plain linear map"
         return reason
 
-    def input_maps(self) -> Sides[Linear]:
-        return Sides(self.lin_key, self.lin_query)
-
-    def node_maps(self) -> tuple[Linear | None, ...]:
-        return self.lin_value, *super().node_maps()
-
-    def message_map(self) -> Linear:
-        lin: Linear = self.lin_value
-        return lin
+    def input_maps(self) -> tuple[Linear, Linear]:
+        return self.lin_value, self.lin_query
 
     def skip_map(self) -> Linear | None:
         return self.lin_skip if self.root_weight else None
@@ -240,18 +216,6 @@ class TemperTransformerConv(AttentionLayer):
         """Divides every head by its root mean square."""
         split: Tensor = norm(at_least_float32(self.split_heads(z)))
         return split.flatten(-2).to(z.dtype)
-
-    def _messages_of(
-        self, graph: Graph, z: Sides[Any], edge_attr: Tensor | None
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        key, value = z.src
-        edge = None
-        if edge_attr is not None:
-            edge = self.split_heads(self.lin_edge(edge_attr))
-        return (
-            {"query": z.dst, "key": key, "edge": edge},
-            {"value": value, "edge": edge},
-        )
 
     def edge_update(
         self,
@@ -270,8 +234,7 @@ class TemperTransformerConv(AttentionLayer):
         alpha = alpha * self.out_channels**-0.5
         if self.temperature is not None:
             alpha = alpha / self.temperature
-        rows = (index, ptr, dim_size)
-        return self._softmax(alpha, edge_bias, edge_id, head_seeds, *rows)
+        return self.softmax(alpha, edge_bias, edge_id, head_seeds, index, ptr, dim_size)
 
     def message(self, value_j: Tensor, alpha: Tensor, edge: Tensor | None) -> Tensor:
         value = value_j if edge is None else value_j + edge

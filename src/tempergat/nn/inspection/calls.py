@@ -14,13 +14,12 @@ from torch_geometric.typing import EdgeType
 from torch_geometric.utils import is_sparse
 
 from tempergat.base import UserError
-from tempergat.nn.adjacency import matrix_edges, resolve
+from tempergat.nn.adjacency import matrix_edges
 from tempergat.nn.batches import HasLayerGraphs
 from tempergat.nn.conv._base import AttentionLayer
-from tempergat.nn.conv._inputs import check_features, count_nodes
+from tempergat.nn.conv._call import Call
 from tempergat.nn.models import NodeClassifier
 from tempergat.nn.typed import TypedNodeClassifier
-from tempergat.ops import execution_mode
 
 # Parameters of `forward` that take the graph itself.
 _WHOLE_GRAPH = ("data", "batch", "graph")
@@ -227,16 +226,9 @@ def layer_call(
         )
 
     given = bound.arguments["edge_index"]
-    sides = check_features(bound.arguments["x"], layer.input_maps())
-    adjacency = resolve(
-        given,
-        count_nodes(sides, bound.arguments.get("size"), given),
-        self_loops=layer.add_self_loops,
-        reverse=layer.target_to_source,
-        static_shapes=False,
-        mode=execution_mode(),
-        cache=layer.cache,
-    )
+    absent = (None, None, None, None, None)
+    size = bound.arguments.get("size")
+    adjacency = Call(layer, bound.arguments["x"], given, *absent, size).adjacency
     graph = adjacency.graph
     # A matrix has its entries in an order of its own, with the self-loops among them.
     numbers = torch.arange(graph.num_all_edges, device=weights.device)

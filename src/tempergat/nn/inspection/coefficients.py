@@ -272,7 +272,7 @@ def model_values(model: NodeClassifier, data: Data) -> tuple[Tensor, list[LayerV
 
 
 def _values(layer: AttentionLayer, x: Tensor, attention: LayerAttention) -> LayerValues:
-    features: Tensor = layer.message_map()(x)
+    features: Tensor = layer.input_maps()[0](x)
     gate: Any = None
     if layer.gate is not None:
         gate = layer.gate_values(x)
