@@ -7,6 +7,7 @@ import weakref
 
 import pytest
 import torch
+import torch._dynamo.testing
 from torch.func import functional_call, grad, stack_module_state, vmap
 from torch.utils.checkpoint import checkpoint
 

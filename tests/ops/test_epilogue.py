@@ -13,6 +13,7 @@ from tempergat.nn import (
     gate_penalty,
 )
 from tempergat.ops import Epilogue, attention, attention_op
+from tempergat.ops.kinds import registered
 from tests.support.attention_cases import GRAPHS, Settings, in_order, make_inputs
 from tests.support.interpreted import run_interpreted
 
@@ -246,7 +247,8 @@ def test_kernels_finish_as_torch_does(
     dtype = draw(torch.float32, torch.float64, torch.bfloat16)
     graph = GRAPHS[draw("random", "bipartite", "hub")]().repeat(copies)
     inputs = make_inputs(kind, graph, heads, channels, dtype, Settings())
-    own = tuple(in_order(kind, inputs))[:-2]
+    own = tuple(in_order(kind, inputs))
+    numbers = tuple(registered(kind).settings.values())
     rows, width = graph.num_dst, heads * channels
     given = [
         torch.randn(shape, generator=generator).to(dtype) if draw(True, False) else None
@@ -260,10 +262,9 @@ def test_kernels_finish_as_torch_does(
 
     def step() -> list[Tensor]:
         epilogue = Epilogue(*given, gate_sum=draw(True))
-        out, _, total = attention.attend_and_gate(
-            kind, graph, own, epilogue, mode="eager"
-        )
-        loss = (out * upstream).sum()
+        rest = (numbers, 0.0, None, False, epilogue)
+        out, _, total = attention.attend_with(registered(kind), graph, own, *rest)
+        loss = (out.flatten(1) * upstream).sum()
         loss = loss if total is None else loss + 3 * total.sum()
         return [out, *torch.autograd.grad(loss, leaves)]
 
