@@ -210,3 +210,21 @@ def test_graph_moves_between_devices_with_all_it_has():
     assert moved.by_target.pointer.device.type == "meta"
     assert moved.with_self_loops().src.device.type == "meta"
     assert graph.to("cpu") is graph
+
+
+@pytest.mark.usefixtures("kernels")
+def test_edges_of_no_row_are_grouped_last_as_torch_sorts_them() -> None:
+    generator = torch.Generator().manual_seed(0)
+    key = torch.randint(8, (40,), generator=generator, dtype=torch.int32)
+    other = torch.arange(40, dtype=torch.int32)
+    # Key 7 belongs to no row.
+    arguments = (key, other.flip(0), other + 100, 7)
+    found = torch.ops.tempergat.group_rows(*arguments)
+    order = key.argsort(stable=True)
+    pointer = torch.searchsorted(key.sort().values, torch.arange(8).int())
+    expected = (pointer, other.flip(0)[order], order, other[order] + 100)
+    for one, exact in zip(found, expected, strict=True):
+        assert torch.equal(one, exact.int())
+    torch.library.opcheck(torch.ops.tempergat.group_rows.default, arguments)
+    with pytest.raises(ValueError, match="there are 6"):
+        torch.ops.tempergat.group_rows(*arguments[:-1], 6)

@@ -141,6 +141,8 @@ def group_rows(key: Tensor, other: Tensor, edge_id: Tensor, num_rows: int) -> Ro
             grouped = edges.group(key, other, edge_id, num_rows)
             if grouped is not None:
                 return Rows(*grouped)
+        if edges.can_group_in_graph(key):
+            return Rows(*torch.ops.tempergat.group_rows(key, other, edge_id, num_rows))
         sorted_key, order = torch.sort(key, stable=True)
         rows = torch.arange(num_rows + 1, device=key.device, dtype=key.dtype)
         pointer = torch.searchsorted(sorted_key, rows).to(key.dtype)

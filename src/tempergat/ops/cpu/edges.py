@@ -11,8 +11,14 @@ import ctypes
 import torch
 from torch import Tensor
 
+from tempergat.ops import registration
 from tempergat.ops.cpu import library
-from tempergat.ops.torch_internals import in_dispatch_mode, in_transform, is_tracing
+from tempergat.ops.torch_internals import (
+    in_dispatch_mode,
+    in_transform,
+    is_exporting,
+    is_tracing,
+)
 
 _POINTER, _NUMBER = ctypes.c_void_p, ctypes.c_int64
 _function = library.library.function
@@ -116,7 +122,8 @@ def group(
 ) -> tuple[Tensor, ...] | None:
     """The four parts of edges grouped by ``key``; all tensors are int32.
 
-    None if a key is not the number of a row.
+    Edges with the key ``num_rows`` belong to no row and come last. None if a key is
+    another number that is no row's.
     """
     edges = tuple(x.contiguous() for x in (key, other, edge_id))
     count = key.size(0)
@@ -125,6 +132,43 @@ def group(
     if _GROUP(*ends, count, num_rows, memory.data_ptr()) < 0:
         return None
     return memory.split_with_sizes([num_rows + 1, count, count, count])
+
+
+def can_group_in_graph(key: Tensor) -> bool:
+    """Whether a compiler that traces the call may record `group` as one op."""
+    compiles = torch.compiler.is_compiling() and not is_exporting()
+    return compiles and _is_available and key.is_cpu and key.dtype == torch.int32
+
+
+def _group_for_compilers(
+    key: Tensor, other: Tensor, edge_id: Tensor, num_rows: int
+) -> tuple[Tensor, ...]:
+    grouped = group(key, other, edge_id, num_rows)
+    if grouped is None:
+        raise ValueError(
+            f"edge_index refers to a node that does not exist; there are {num_rows}"
+        )
+    # The results of an op share no memory.
+    return tuple(part.clone() for part in grouped)
+
+
+def _shapes_of_group(
+    key: Tensor, other: Tensor, edge_id: Tensor, num_rows: int
+) -> tuple[Tensor, ...]:
+    parts = (torch.empty_like(key) for _ in range(3))
+    return key.new_empty(num_rows + 1), *parts
+
+
+registration.library.define(  # type: ignore[no-untyped-call]
+    "group_rows(Tensor key, Tensor other, Tensor edge_id, SymInt num_rows) "
+    "-> (Tensor, Tensor, Tensor, Tensor)"
+)
+registration.library.impl(  # type: ignore[no-untyped-call]
+    "group_rows", _group_for_compilers, "CPU"
+)
+torch.library.register_fake(
+    "tempergat::group_rows", _shapes_of_group, lib=registration.library
+)
 
 
 def group_by_target(

@@ -21,18 +21,20 @@ struct Grouped {
   }
 };
 
-// Groups edges by key. Returns 0, or -1 if a key is not the number of a row.
+// Groups edges by key. An edge whose key is `rows` belongs to no row: such edges come
+// after all others. Returns 0, or -1 if a key is another number.
 static int64_t group(const int32_t* key, const int32_t* other, const int32_t* edge_id,
                      int64_t count, int64_t rows, const Grouped& out) {
   for (int64_t row = 0; row <= rows; ++row) out.pointer[row] = 0;
   for (int64_t k = 0; k < count; ++k) {
-    if (key[k] < 0 || key[k] >= rows) return -1;
-    ++out.pointer[key[k] + 1];
+    if (key[k] < 0 || key[k] > rows) return -1;
+    if (key[k] < rows) ++out.pointer[key[k] + 1];
   }
   for (int64_t row = 0; row < rows; ++row) out.pointer[row + 1] += out.pointer[row];
+  int32_t rest = out.pointer[rows];
   for (int64_t k = 0; k < count; ++k) {
     // The beginning of a row moves to its end.
-    const int32_t slot = out.pointer[key[k]]++;
+    const int32_t slot = key[k] < rows ? out.pointer[key[k]]++ : rest++;
     out.other[slot] = other[k];
     out.position[slot] = int32_t(k);
     out.edge_id[slot] = edge_id[k];
