@@ -1,11 +1,13 @@
 // One kernel for one instruction set; compiled once for each, with TEMPERGAT_ISA the
 // name of the set and TEMPERGAT_KERNEL that of the kernel, so that a build can use many
 // cores. Nothing here is shared: everything but the function at the end is local.
+#include <type_traits>
+
 #include "attention/aggregate.h"
 #include "attention/dot_product_backward.h"
 #include "attention/forward.h"
-#include "attention/gat_backward.h"
 #include "attention/gatv2_backward.h"
+#include "attention/scores.h"
 
 namespace tempergat {
 namespace TEMPERGAT_ISA {
@@ -14,7 +16,7 @@ namespace {
 template <class Shape>
 struct Kernels {
   static int64_t gat_forward(const Call& call) {
-    return forward<Shape, Kind::kGat>(call);
+    return gat_forward_with_scores<Shape>(call);
   }
   static int64_t gatv2_forward(const Call& call) {
     return forward<Shape, Kind::kGatv2>(call);
@@ -23,7 +25,7 @@ struct Kernels {
     return forward<Shape, Kind::kDotProduct>(call);
   }
   static int64_t gat_backward(const Call& call) {
-    return GatBackward<Shape>(call).run();
+    return gat_backward_with_scores<Shape>(call);
   }
   static int64_t gatv2_backward(const Call& call) {
     return Gatv2Backward<Shape>(call).run();
@@ -37,9 +39,13 @@ struct Kernels {
 };
 
 // Wide heads are walked 16 lanes at a time; heads of up to 8 channels are one block,
-// whose number the compiler knows, which is what many narrow heads need.
+// whose number the compiler knows, which is what many narrow heads need. So are heads of
+// 16, in the type that most small graphs have.
 template <class S>
 int64_t by_shape(const Call& call) {
+  if constexpr (std::is_same<S, float>::value)
+    if (call.channels == 16)
+      return Kernels<Shape<S, 16, false, 1>>::TEMPERGAT_KERNEL(call);
   if (call.channels % 16 == 0)
     return Kernels<Shape<S, 16, false, 0>>::TEMPERGAT_KERNEL(call);
   if (call.channels == 8)
