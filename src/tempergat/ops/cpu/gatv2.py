@@ -47,7 +47,8 @@ def backward(call: Backward) -> tuple[Tensor | None, ...]:
         dedge = kernel.new_edges(edge)
         kernel.add_features(dedge=dedge)
     if edge_x is not None:
-        dedge_x, dedge_map = kernel.new_edges(edge_x), kernel.new_parameter(edge_map)
+        dedge_x = kernel.new_edges(edge_x) if call.wanted[4] else None
+        dedge_map = kernel.new_parameter(edge_map)
         kernel.add_edge_map(edge_x, edge_map)
         kernel.add_dense(dedge_x=dedge_x, dedge_map=dedge_map)
     edge_gradients = kernel.add_edge_gradients(call)

@@ -1,11 +1,13 @@
 // One kernel for one instruction set; compiled once for each, with TEMPERGAT_ISA the
 // name of the set and TEMPERGAT_KERNEL that of the kernel, so that a build can use many
 // cores. Nothing here is shared: everything but the function at the end is local.
+#include <type_traits>
+
 #include "attention/aggregate.h"
 #include "attention/dot_product_backward.h"
 #include "attention/forward.h"
-#include "attention/gat_backward.h"
 #include "attention/gatv2_backward.h"
+#include "attention/scores.h"
 #include "epilogue.h"
 
 namespace tempergat {
@@ -20,7 +22,7 @@ struct Kernels {
     return unfinish_then<S>(call, [](const Call& c) { return Backward(c).run(); });
   }
   static int64_t gat_forward(const Call& call) {
-    return then_finish<S>(call, forward<Shape, Kind::kGat>);
+    return then_finish<S>(call, gat_forward_with_scores<Shape>);
   }
   static int64_t gatv2_forward(const Call& call) {
     return then_finish<S>(call, forward<Shape, Kind::kGatv2>);
@@ -29,7 +31,7 @@ struct Kernels {
     return then_finish<S>(call, forward<Shape, Kind::kDotProduct>);
   }
   static int64_t gat_backward(const Call& call) {
-    return backward<GatBackward<Shape>>(call);
+    return unfinish_then<S>(call, gat_backward_with_scores<Shape>);
   }
   static int64_t gatv2_backward(const Call& call) {
     return backward<Gatv2Backward<Shape>>(call);
@@ -43,9 +45,13 @@ struct Kernels {
 };
 
 // Wide heads are walked 16 lanes at a time; heads of up to 8 channels are one block,
-// whose number the compiler knows, which is what many narrow heads need.
+// whose number the compiler knows, which is what many narrow heads need. So are heads of
+// 16, in the type that most small graphs have.
 template <class S>
 int64_t by_shape(const Call& call) {
+  if constexpr (std::is_same<S, float>::value)
+    if (call.channels == 16)
+      return Kernels<Shape<S, 16, false, 1>>::TEMPERGAT_KERNEL(call);
   if (call.channels % 16 == 0)
     return Kernels<Shape<S, 16, false, 0>>::TEMPERGAT_KERNEL(call);
   if (call.channels == 8)

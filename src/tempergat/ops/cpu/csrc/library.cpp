@@ -1,5 +1,4 @@
 // The functions Python calls; each picks the machine's best instruction set.
-#include "attention/scores.h"
 #include "call.h"
 #include "dropout.h"
 #include "graphs/checksum.h"
@@ -46,52 +45,26 @@ static int64_t best_isa() {
 }  // namespace tempergat
 
 #ifdef TEMPERGAT_X86
-#define TEMPERGAT_RUN(name)                                                 \
-  static int64_t run_##name(const tempergat::Call& call) {                  \
-    if (call.isa == tempergat::kAvx512) return tempergat::avx512::name(call); \
-    if (call.isa == tempergat::kAvx2) return tempergat::avx2::name(call);   \
-    return tempergat::generic::name(call);                                  \
+#define TEMPERGAT_KERNEL(name)                                               \
+  TEMPERGAT_EXPORT int64_t tempergat_##name(const tempergat::Call* call) {   \
+    if (call->isa == tempergat::kAvx512) return tempergat::avx512::name(*call); \
+    if (call->isa == tempergat::kAvx2) return tempergat::avx2::name(*call);  \
+    return tempergat::generic::name(*call);                                  \
   }
 #else
-#define TEMPERGAT_RUN(name)                                 \
-  static int64_t run_##name(const tempergat::Call& call) {  \
-    return tempergat::generic::name(call);                  \
+#define TEMPERGAT_KERNEL(name)                                               \
+  TEMPERGAT_EXPORT int64_t tempergat_##name(const tempergat::Call* call) {   \
+    return tempergat::generic::name(*call);                                  \
   }
 #endif
-#define TEMPERGAT_KERNEL(name)                                              \
-  TEMPERGAT_RUN(name)                                                       \
-  TEMPERGAT_EXPORT int64_t tempergat_##name(const tempergat::Call* call) {  \
-    return run_##name(*call);                                               \
-  }
 
-TEMPERGAT_RUN(gat_forward)
-TEMPERGAT_RUN(gat_backward)
+TEMPERGAT_KERNEL(gat_forward)
+TEMPERGAT_KERNEL(gat_backward)
 TEMPERGAT_KERNEL(gatv2_forward)
 TEMPERGAT_KERNEL(gatv2_backward)
 TEMPERGAT_KERNEL(dot_product_forward)
 TEMPERGAT_KERNEL(dot_product_backward)
 TEMPERGAT_KERNEL(aggregate)
-
-// See scores.h.
-TEMPERGAT_EXPORT int64_t tempergat_gat_forward(const tempergat::Call* call) {
-  using namespace tempergat;
-  int64_t status = kUnknownStorage;
-  if (call->storage == kFloat32) status = GatScores<float, float>{*call}.forward();
-  if (call->storage == kFloat64) status = GatScores<double, double>{*call}.forward();
-  if (call->storage == kBfloat16) status = GatScores<Bfloat16, float>{*call}.forward();
-  return status == kDone ? run_gat_forward(*call) : status;
-}
-
-TEMPERGAT_EXPORT int64_t tempergat_gat_backward(const tempergat::Call* call) {
-  using namespace tempergat;
-  if (call->storage == kFloat32)
-    return gat_backward<float, float>(*call, run_gat_backward);
-  if (call->storage == kFloat64)
-    return gat_backward<double, double>(*call, run_gat_backward);
-  if (call->storage == kBfloat16)
-    return gat_backward<Bfloat16, float>(*call, run_gat_backward);
-  return kUnknownStorage;
-}
 
 TEMPERGAT_EXPORT int64_t tempergat_interface_version() {
   return tempergat::kInterfaceVersion;

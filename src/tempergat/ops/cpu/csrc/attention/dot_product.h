@@ -47,8 +47,10 @@ struct Dots {
     const int64_t padded = shape.blocks() * W;
     for (int64_t i = first; i < first + count; ++i) {
       shape.unpack(query.row(i), query.end, to);
-      for (int64_t h = 0; h < shape.heads; ++h, to += padded)
-        for (int64_t c = 0; c < padded; ++c) to[c] *= factor(h);
+      for (int64_t h = 0; h < shape.heads; ++h, to += padded) {
+        const A f = factor(h);
+        for (int64_t c = 0; c < padded; ++c) to[c] *= f;
+      }
     }
   }
 

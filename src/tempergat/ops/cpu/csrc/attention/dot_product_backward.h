@@ -128,9 +128,13 @@ struct DotProductBackward : SoftmaxBackward<Shape> {
 
   void put_dquery(int64_t i, int64_t at, const Memory& m) const {
     double* dscale = m.sums + dots.map_size();
-    for (int64_t h = 0, c = at; call.dtheta && h < H; ++h)
-      for (int64_t b = 0; b < shape.blocks() * W; ++b, ++c)
-        dscale[h] += double(m.query[c]) * m.dquery[c];
+    const int64_t width = shape.blocks() * W;
+    for (int64_t h = 0; call.dtheta && h < H; ++h) {
+      double total = 0;
+      for (int64_t c = at + h * width; c < at + (h + 1) * width; ++c)
+        total += double(m.query[c]) * m.dquery[c];
+      dscale[h] += total;
+    }
     S* to = static_cast<S*>(call.dz_dst.data) + i * call.dz_dst.stride;
     shape.pack(m.dquery + at, to, [&](int64_t h) { return dots.factor(h); });
   }

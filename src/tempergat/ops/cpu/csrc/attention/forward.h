@@ -162,7 +162,8 @@ int64_t forward(const Call& call) {
 
     for (int64_t h = 0; h < H; ++h) {
       const A inverse = m.denominator[h] != 0 ? A(1) / m.denominator[h] : A(0);
-      for (int64_t c = 0; c < blocks * W; ++c) m.weighted_sum[h * blocks * W + c] *= inverse;
+      for (int64_t c = 0; c < blocks * W; ++c)
+        m.weighted_sum[h * blocks * W + c] *= inverse;
       for (int64_t d = 0; d < features_size / H; ++d)
         m.edge_sum[h * (features_size / H) + d] *= inverse;
       lse[i * H + h] = end > begin ? m.max_logit[h] + std::log(m.denominator[h]) : A(0);

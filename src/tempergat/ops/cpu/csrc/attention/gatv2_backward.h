@@ -66,7 +66,15 @@ struct Gatv2Backward : Gatv2State<Shape> {
         }
       }
       dropout.split(m.seeds);
-      for (int64_t i = first; i < end; ++i) (this->*row)(i, m);
+      const Index pointer = chunks.edges.pointer;
+      for (int64_t i = first; i < end;) {
+        // Sums over few edges cost less than adding them up, so rows share them.
+        const int64_t from = pointer[i];
+        do
+          (this->*row)(i++, m);
+        while (i < end && pointer[i] - from < batch);
+        if (products && map_size) map_gradients(from, pointer[i], m);
+      }
       datt.put(chunk, m.datt);
       if (products) products->put(chunk, m.products);
     };
@@ -90,7 +98,6 @@ struct Gatv2Backward : Gatv2State<Shape> {
       if (pairs.edge.data)
         for (int64_t k = 0; k < count; ++k)
           edge_gradients(by_target.position[from + k], m);
-      if (map_size) map_gradients(from, count, m);
     };
     softmax_row(i, m, products, gradients);
     const double slope = pairs.slope;
@@ -140,18 +147,21 @@ struct Gatv2Backward : Gatv2State<Shape> {
     }
   }
 
-  // dedge_x of a batch of edges, and their part of the sums that give dedge_map.
-  void map_gradients(int64_t from, int64_t count, const Memory& m) const {
+  // dedge_x of some rows' edges, and their part of the sums that give dedge_map.
+  void map_gradients(int64_t begin, int64_t end, const Memory& m) const {
     const auto& edge = pairs.projected;
-    for (int64_t h = 0; h < H; ++h)
-      for (int64_t b = 0; b < blocks; ++b)
-        edge.add_products(
-            count, h, b,
-            [&](int64_t k) { return edge.features(by_target.position[from + k]); },
-            [&](int64_t k) { return share(by_target.position[from + k], h, b); },
-            m.products);
-    for (int64_t k = 0; k < count; ++k) {
-      const int64_t at = by_target.position[from + k];
+    for (int64_t from = begin; from < end; from += batch) {
+      const int64_t count = smaller(batch, end - from);
+      for (int64_t h = 0; h < H; ++h)
+        for (int64_t b = 0; b < blocks; ++b)
+          edge.add_products(
+              count, h, b,
+              [&](int64_t k) { return edge.features(by_target.position[from + k]); },
+              [&](int64_t k) { return share(by_target.position[from + k], h, b); },
+              m.products);
+    }
+    for (int64_t k = begin; call.dedge_x && k < end; ++k) {
+      const int64_t at = by_target.position[k];
       edge.put_sums(
           m.att_map, [&](int64_t h, int64_t b) { return share(at, h, b); },
           static_cast<A*>(call.dedge_x) + at * edge.width);

@@ -200,10 +200,18 @@ struct Shape {
     const S* data;
     int64_t stride;
     const S* end;
+    // How many edges ahead rows are asked for: of a small table, which the cache holds
+    // anyway, more than any graph has.
+    int64_t ahead;
     explicit Table(const Features& f, int64_t width)
         : data(static_cast<const S*>(f.data)),
           stride(f.stride),
-          end(f.rows ? data + (f.rows - 1) * f.stride + width : data) {}
+          end(f.rows ? data + (f.rows - 1) * f.stride + width : data) {
+      const int64_t bytes = larger<int64_t>(1, width * int64_t(sizeof(S)));
+      ahead = f.rows * bytes > 1 << 18
+                  ? larger<int64_t>(4, smaller<int64_t>(32, 32768 / bytes))
+                  : int64_t(1) << 62;
+    }
     const S* row(int64_t i) const { return data + i * stride; }
   };
   // To be called before a result is written to.
@@ -246,7 +254,7 @@ struct Shape {
       for (int64_t b = 0; b < blocks(); ++b)
         store<W>(to + (h * blocks() + b) * W, block(row + h * channels, b, end));
   }
-  // Writes padded memory to a row in storage, each head times a factor where one is given.
+  // Writes padded memory to a row in storage, each head times a factor if there is one.
   void pack(const A* from, S* row) const {
     pack(from, row, [](int64_t) { return A(1); });
   }
@@ -287,9 +295,8 @@ struct Shape {
   // row to row, so that only the first few are not asked for.
   TEMPERGAT_PREFETCH prefetch(const Table& table, const Edges& edges,
                               int64_t slot) const {
+    if ((slot += table.ahead) >= edges.slots) return;
     const int64_t bytes = width() * int64_t(sizeof(S));
-    slot += larger<int64_t>(4, smaller<int64_t>(32, 32768 / bytes));
-    if (slot >= edges.slots) return;
     const char* from = reinterpret_cast<const char*>(table.row(edges.other[slot]));
     for (int64_t b = 0; b < bytes; b += 64) prefetch_line(from + b);
   }

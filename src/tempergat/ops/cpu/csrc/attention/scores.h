@@ -6,38 +6,15 @@
 // order, so that they do not depend on the number of threads.
 #pragma once
 
-#include <cmath>
-#include <cstdint>
-#include <cstdlib>
-
-#include "../call.h"
+#include "forward.h"
+#include "gat_backward.h"
 
 namespace tempergat {
-
-struct Bfloat16 {
-  uint16_t bits;
-};
-inline float real(float x) { return x; }
-inline double real(double x) { return x; }
-inline float real(Bfloat16 x) {
-  const uint32_t bits = uint32_t(x.bits) << 16;
-  float value;
-  __builtin_memcpy(&value, &bits, sizeof value);
-  return value;
-}
-inline void add(float* to, float x) { *to += x; }
-inline void add(double* to, double x) { *to += x; }
-inline void add(Bfloat16* to, float x) {
-  const float sum = real(*to) + x;
-  uint32_t bits;
-  __builtin_memcpy(&bits, &sum, sizeof bits);
-  // A NaN stays one; all else is rounded to nearest, ties to even.
-  bits = sum != sum ? bits | 0x400000 : bits + 0x7FFF + ((bits >> 16) & 1);
-  to->bits = uint16_t(bits >> 16);
-}
+namespace TEMPERGAT_ISA {
+namespace {
 
 template <class S, class Real>
-struct Scores {
+struct NodeScores {
   static constexpr int64_t kBlock = 512;    // Nodes.
   static constexpr int64_t kFew = 1 << 16;  // Numbers that one thread takes alone.
 
@@ -79,8 +56,8 @@ struct Scores {
     Real sums[8] = {};
     int64_t c = 0;
     for (; c + 8 <= count; c += 8)
-      for (int k = 0; k < 8; ++k) sums[k] += real(a[c + k]) * b[c + k];
-    for (int k = 0; c < count; ++c, ++k) sums[k] += real(a[c]) * b[c];
+      for (int k = 0; k < 8; ++k) sums[k] += widen(a[c + k]) * b[c + k];
+    for (int k = 0; c < count; ++c, ++k) sums[k] += widen(a[c]) * b[c];
     return ((sums[0] + sums[4]) + (sums[1] + sums[5])) +
            ((sums[2] + sums[6]) + (sums[3] + sums[7]));
   }
@@ -134,9 +111,9 @@ struct Scores {
           const S* row = z + n * stride;
           S* to = dz + n * width();
           for (int64_t c = first; c < first + channels; ++c) {
-            add(to + c, s * divided[c] + d * divided[width() + c]);
-            own[c] += double(s) * real(row[c]);
-            own[width() + c] += double(d) * real(row[c]);
+            narrow(widen(to[c]) + s * divided[c] + d * divided[width() + c], to + c);
+            own[c] += double(s) * widen(row[c]);
+            own[width() + c] += double(d) * widen(row[c]);
           }
         }
     }
@@ -172,7 +149,7 @@ struct GatScores {
   const Call& call;
   // Targets that are no sources have features and scores of their own.
   bool separate() const { return call.att_dst && call.z_dst.data; }
-  Scores<S, Real> of(const Features& z, const void* first, const void* second) const {
+  NodeScores<S, Real> of(const Features& z, const void* first, const void* second) const {
     return {z.rows,
             call.heads,
             call.channels,
@@ -223,19 +200,28 @@ struct GatScores {
   }
 };
 
-// Runs GAT's kernel between the two, with memory for the gradients of the scores.
-template <class S, class Real, class Kernel>
-int64_t gat_backward(const Call& given, Kernel kernel) {
+// GAT's kernels with the scores before or after them.
+template <class Shape>
+int64_t gat_forward_with_scores(const Call& call) {
+  const int64_t status = GatScores<typename Shape::S, typename Shape::A>{call}.forward();
+  return status == kDone ? forward<Shape, Kind::kGat>(call) : status;
+}
+
+template <class Shape>
+int64_t gat_backward_with_scores(const Call& given) {
+  using A = typename Shape::A;
   Call call = given;
   const size_t nodes = size_t(call.z_src.rows + call.by_target.count);
-  Real* dscores = static_cast<Real*>(malloc((nodes * size_t(call.heads) + 1) * sizeof(Real)));
+  A* dscores = static_cast<A*>(malloc((nodes * size_t(call.heads) + 1) * sizeof(A)));
   if (!dscores) return kOutOfMemory;
   call.dscore_src = dscores;
   if (call.att_dst) call.dscore_dst = dscores + call.z_src.rows * call.heads;
-  int64_t status = kernel(call);
-  if (status == kDone) status = GatScores<S, Real>{call}.backward();
+  int64_t status = GatBackward<Shape>(call).run();
+  if (status == kDone) status = GatScores<typename Shape::S, A>{call}.backward();
   free(dscores);
   return status;
 }
 
+}  // namespace
+}  // namespace TEMPERGAT_ISA
 }  // namespace tempergat
