@@ -68,8 +68,11 @@ class AttentionLayer(MessageLayer):
     _warned_about_edge_attr = False
     # Shown by `repr` only where a layer differs from them.
     shown: ClassVar[dict[str, Any]] = {
-        **{"concat": True, "dropout": 0.0, "add_self_loops": True},
-        **{"edge_dim": None, "residual": False},
+        "concat": True,
+        "dropout": 0.0,
+        "add_self_loops": True,
+        "edge_dim": None,
+        "residual": False,
     }
 
     def __init__(
@@ -80,6 +83,7 @@ class AttentionLayer(MessageLayer):
         concat: bool,
         dropout: float,
         edge_dim: int | None,
+        *,
         temperature: TemperatureKind,
         init_temp: float,
         gate: GateKind | bool,

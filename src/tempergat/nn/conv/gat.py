@@ -102,10 +102,24 @@ class TemperGATConv(AttentionLayer):
         **kwargs: Any,
     ) -> None:
         kwargs.setdefault("aggr", "add")
-        sizes = (in_channels, out_channels, heads, concat, dropout, edge_dim)
-        parts = (temperature, init_temp, gate, gate_bias_init, cache)
-        rest = (add_self_loops, negative_slope, fill_value, residual)
-        super().__init__(*sizes, *parts, *rest, **kwargs)
+        super().__init__(
+            in_channels,
+            out_channels,
+            heads,
+            concat,
+            dropout,
+            edge_dim,
+            add_self_loops=add_self_loops,
+            negative_slope=negative_slope,
+            fill_value=fill_value,
+            residual=residual,
+            temperature=temperature,
+            init_temp=init_temp,
+            gate=gate,
+            gate_bias_init=gate_bias_init,
+            cache=cache,
+            **kwargs,
+        )
         width = heads * out_channels
         self.lin = self.lin_src = self.lin_dst = None
         if isinstance(in_channels, int):
@@ -220,17 +234,14 @@ class TemperGATConv(AttentionLayer):
         if not is_plain(self.lin_edge):
             edge = self.split_heads(self.lin_edge(edge_attr))
             return self._score(edge, self.att_edge)
-        # A lazy lin_edge gets its weight in the first call.
-        unit = torch.eye(
-            edge_attr.size(-1), dtype=edge_attr.dtype, device=edge_attr.device
-        )
-        folded = self._score(self.split_heads(self.lin_edge(unit)), self.att_edge)
+        att = self.divide_by_temperature(self.att_edge).squeeze(0)
+        folded = (self.split_map(self.lin_edge) * att.unsqueeze(-1)).sum(1)
         # Autocast would round the logits to half precision.
         with torch.autocast(edge_attr.device.type, enabled=False):
             edge_attr = at_least_float32(edge_attr)
             if execution_mode() == "transformed":
-                return dense_linear(edge_attr, folded.t())
-            return edge_attr @ folded
+                return dense_linear(edge_attr, folded)
+            return F.linear(edge_attr, folded)
 
     def edge_update(
         self,

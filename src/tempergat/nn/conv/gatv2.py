@@ -69,10 +69,24 @@ class TemperGATv2Conv(AttentionLayer):
         cache: bool = True,
         **kwargs: Any,
     ) -> None:
-        sizes = (in_channels, out_channels, heads, concat, dropout, edge_dim)
-        parts = (temperature, init_temp, gate, gate_bias_init, cache)
-        rest = (add_self_loops, negative_slope, fill_value, residual)
-        super().__init__(*sizes, *parts, *rest, **kwargs)
+        super().__init__(
+            in_channels,
+            out_channels,
+            heads,
+            concat,
+            dropout,
+            edge_dim,
+            add_self_loops=add_self_loops,
+            negative_slope=negative_slope,
+            fill_value=fill_value,
+            residual=residual,
+            temperature=temperature,
+            init_temp=init_temp,
+            gate=gate,
+            gate_bias_init=gate_bias_init,
+            cache=cache,
+            **kwargs,
+        )
         self.share_weights = share_weights
         width = heads * out_channels
         self.lin_l = make_projection(self.widths[0], width, bias)

@@ -73,8 +73,12 @@ class TemperTransformerConv(AttentionLayer):
     )
     needs_targets = "the queries"
     shown: ClassVar[dict[str, Any]] = {
-        **{"concat": True, "beta": False, "dropout": 0.0},
-        **{"edge_dim": None, "root_weight": True, "qk_norm": False},
+        "concat": True,
+        "beta": False,
+        "dropout": 0.0,
+        "edge_dim": None,
+        "root_weight": True,
+        "qk_norm": False,
     }
 
     def __init__(
@@ -105,9 +109,20 @@ class TemperTransformerConv(AttentionLayer):
                 f"residual is root_weight; leave it out"
             )
         kwargs.setdefault("aggr", "add")
-        sizes = (in_channels, out_channels, heads, concat, dropout, edge_dim)
-        parts = (temperature, init_temp, gate, gate_bias_init, cache)
-        super().__init__(*sizes, *parts, **kwargs)
+        super().__init__(
+            in_channels,
+            out_channels,
+            heads,
+            concat,
+            dropout,
+            edge_dim,
+            temperature=temperature,
+            init_temp=init_temp,
+            gate=gate,
+            gate_bias_init=gate_bias_init,
+            cache=cache,
+            **kwargs,
+        )
         self.beta = beta and root_weight
         self.root_weight = root_weight
         self.qk_norm = qk_norm
