@@ -236,12 +236,13 @@ class TemperGATConv(AttentionLayer):
             return self._score(edge, self.att_edge)
         att = self.divide_by_temperature(self.att_edge).squeeze(0)
         folded = (self.split_map(self.lin_edge) * att.unsqueeze(-1)).sum(1)
-        # Autocast would round the logits to half precision.
-        with torch.autocast(edge_attr.device.type, enabled=False):
-            edge_attr = at_least_float32(edge_attr)
-            if execution_mode() == "transformed":
-                return dense_linear(edge_attr, folded)
-            return F.linear(edge_attr, folded)
+        edge_attr, device = at_least_float32(edge_attr), edge_attr.device.type
+        product = dense_linear if execution_mode() == "transformed" else F.linear
+        if not torch.is_autocast_enabled(device):
+            return product(edge_attr, folded)
+        # It would round the logits to half precision.
+        with torch.autocast(device, enabled=False):
+            return product(edge_attr, folded)
 
     def edge_update(
         self,
