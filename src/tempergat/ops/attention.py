@@ -280,8 +280,9 @@ def attend_with(
     rest = (settings, dropout, dropout_seed)
     if chosen is not None:
         inputs = attention_op.converted(attention, inputs)
-        # On a GPU compilers fuse the epilogue, and many models' gates have no kernel.
-        may_finish = chosen.NAME == cpu.NAME or mode == "eager"
+        # Compilers fuse the epilogue; on a GPU many models' gates have no kernel.
+        on_cpu = chosen.NAME == cpu.NAME
+        may_finish = mode == "eager" or (on_cpu and mode != "traced")
         inside = _epilogue_of_op(z, inputs[0], epilogue) if may_finish else None
         given = (attention, graph, inputs, inside or NO_EPILOGUE, *rest)
         arguments = attention_op.arguments(*given, return_weights, mode)
