@@ -258,6 +258,18 @@ def test_a_subclass_may_override_message(backbone):
     assert_same(ours, theirs, x, edge_index)
 
 
+def test_a_message_put_into_a_class_later_is_called(monkeypatch):
+    conv = LAYERS["gat"](6, 5, bias=False, temperature=None, gate=None)
+    edge_index, x = torch.randint(0, 9, (2, 30)), torch.randn(9, 6)
+    expected = 2 * conv(x, edge_index)
+
+    def message(self, x_j, alpha):
+        return 2 * x_j * alpha.unsqueeze(-1)
+
+    monkeypatch.setattr(LAYERS["gat"], "message", message)
+    assert_close(conv(x, edge_index), expected)
+
+
 def test_the_number_of_targets_may_come_from_the_edges():
     theirs, ours = twins("gat", 6, 5, add_self_loops=False)
     edge_index = torch.tensor([[0, 2, 3], [0, 1, 1]])

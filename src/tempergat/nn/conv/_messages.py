@@ -24,6 +24,19 @@ _OVERRIDABLE = ("message", "aggregate", "update", "edge_update")
 _OURS = ("tempergat.nn", "torch_geometric.nn")
 
 
+def _methods_of(cls: Any) -> tuple[Any, ...]:
+    return cls.message, cls.aggregate, cls.update, cls.edge_update
+
+
+def _override_of(cls: type) -> str | None:
+    """Which method a class overrides that is neither PyG's nor ours, in words."""
+    for name in _OVERRIDABLE:
+        if not getattr(cls, name).__module__.startswith(_OURS):
+            owner = next(c for c in cls.__mro__ if name in c.__dict__)
+            return f"{owner.__name__} overrides {name}()"
+    return None
+
+
 class MessageLayer(MessagePassing):  # type: ignore[misc]
     """The part of an attention layer that goes through PyG's ``propagate``.
 
@@ -32,17 +45,13 @@ class MessageLayer(MessagePassing):  # type: ignore[misc]
     """
 
     dropout: float
-    # Which method a class overrides that is neither PyG's nor ours, in words.
+    # The methods that a class has, and which of them is neither PyG's nor ours.
+    _methods: tuple[Any, ...] = ()
     _override: str | None = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls._override = None
-        for name in _OVERRIDABLE:
-            if not getattr(cls, name).__module__.startswith(_OURS):
-                owner = next(c for c in cls.__mro__ if name in c.__dict__)
-                cls._override = f"{owner.__name__} overrides {name}()"
-                return
+        cls._methods, cls._override = _methods_of(cls), _override_of(cls)
 
     def slow_path_reason(self) -> str | None:
         """Why the layer must build every message, as PyG does; None if it need not."""
@@ -59,7 +68,10 @@ class MessageLayer(MessagePassing):  # type: ignore[misc]
         if any(map(own.__contains__, _OVERRIDABLE)):
             name = next(name for name in _OVERRIDABLE if name in own)
             return f"{name}() was replaced on this instance"
-        return self._override
+        cls = type(self)
+        # A method of a class may be replaced at any time.
+        is_known = _methods_of(cls) == self._methods
+        return self._override if is_known else _override_of(cls)
 
     @property
     def target_to_source(self) -> bool:
