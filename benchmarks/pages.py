@@ -108,6 +108,25 @@ def ten_rows() -> str:
     return table(head, body, 2)
 
 
+def molecules() -> str:
+    """Models on batches of molecules; of ours the faster one, eager or compiled."""
+    head = ["graph", "heads", "edge features", "layer", "PyG", "PyG, compiled"]
+    head += [
+        f"{which}{what}" for which in ("", "before, ") for what in ("plain", "both")
+    ]
+    body = []
+    for row in read("molecules"):
+        cells = [row["graph"], f"{row['heads']} x {row['channels']}", row["edge_dim"]]
+        cells += [row["layer"], short(row["pyg_ms"]), short(row["pyg_compiled_ms"])]
+        for ours in ("plain", "both", "before_plain", "before_both"):
+            each = (row[f"{ours}_ms"], row[f"{ours}_compiled_ms"])
+            fastest = min(map(float, filter(None, each)), default=None)
+            ratio = row[f"{ours}_ratio"]
+            cells.append("" if fastest is None else f"{short(fastest)} ({ratio})")
+        body.append(cells)
+    return table(head, body, 4)
+
+
 def _ms(row: Row) -> float:
     """The time of a step; zero where it ran out of memory."""
     return float(row.get("step_ms", row.get("ms")) or 0.0)
@@ -390,6 +409,7 @@ PAGES: dict[str, tuple[Callable[..., str], ...]] = {
     "measurements": (
         measured,
         small_graphs,
+        molecules,
         first_minute,
         large_ops,
         whole_layers,
