@@ -18,6 +18,7 @@ from tempergat.ops.calls import (
     Attention,
     Call,
     Epilogue,
+    changes_output,
 )
 from tempergat.ops.checks import check_devices, check_dropout, checked_inputs
 from tempergat.ops.features.elementwise import sigmoid_gate
@@ -91,9 +92,10 @@ def attend(
         )
     given = (*inputs, *[None] * (len(expected) - len(inputs)), edge_weight, edge_bias)
     numbers = tuple({**kind.settings, **settings}.values())
-    return attend_with(
+    out, weights, _ = attend_with(
         kind, graph, given, numbers, dropout, dropout_seed, return_weights
-    )[:2]
+    )
+    return out, weights
 
 
 def gat(
@@ -135,7 +137,8 @@ def gat(
     """
     inputs = (z, att_src, att_dst, z_dst, edge_score, theta, edge_weight, edge_bias)
     options = ((negative_slope,), dropout, dropout_seed, return_weights)
-    return attend_with(GAT, graph, inputs, *options)[:2]
+    out, weights, _ = attend_with(GAT, graph, inputs, *options)
+    return out, weights
 
 
 def gatv2(
@@ -186,7 +189,8 @@ def gatv2(
     edges = (edge_weight, edge_bias)
     inputs = (z_src, z_dst, att, edge, edge_x, edge_map, theta, *edges)
     options = ((negative_slope,), dropout, dropout_seed, return_weights)
-    return attend_with(GATV2, graph, inputs, *options)[:2]
+    out, weights, _ = attend_with(GATV2, graph, inputs, *options)
+    return out, weights
 
 
 def dot_product(
@@ -232,7 +236,8 @@ def dot_product(
         scale = v.shape[-1] ** -0.5
     inputs = (v, k, q, edge, edge_map, temperature, edge_weight, edge_bias)
     options = ((scale,), dropout, dropout_seed, return_weights)
-    return attend_with(DOT_PRODUCT, graph, inputs, *options)[:2]
+    out, weights, _ = attend_with(DOT_PRODUCT, graph, inputs, *options)
+    return out, weights
 
 
 def attend_with(
@@ -291,7 +296,7 @@ def attend_with(
         out, _, _, weights, gate_sum, *_ = op(*arguments)
         weights = weights if return_weights else None
         if inside is not None:
-            if epilogue is not NO_EPILOGUE and not inside.changes_output:
+            if epilogue is not NO_EPILOGUE and not changes_output(inside):
                 # Backward needs it, and a layer's caller may change it in place.
                 out = out.clone() if out.requires_grad else out
             return Attended(out, weights, gate_sum if inside.gate_sum else None)
@@ -302,7 +307,7 @@ def attend_with(
             cpu.warn_without_kernels()
         out, weights = attention.by_reference(graph, inputs, *rest)
         weights = weights if return_weights else None
-    if not epilogue.changes_output:
+    if not changes_output(epilogue):
         return Attended(out, weights, None)
     flat, gate_sum = finish(out.flatten(1), epilogue)
     return Attended(flat.view(flat.size(0), *out.shape[1:]), weights, gate_sum)

@@ -25,6 +25,7 @@ from tempergat.ops.calls import (
     Epilogue,
     Forward,
     Input,
+    changes_output,
     sum_copies,
     working_dtype,
 )
@@ -242,7 +243,7 @@ def _forward_shapes(attention: Attention) -> Callable[..., Any]:
             if forward.inputs[k] is not None:
                 sizes["D"] = forward.inputs[k].size(axis)
         state = [[sizes[letter] for letter in shape] for shape in attention.state]
-        attended = targets if forward.epilogue.changes_output else 0
+        attended = targets if changes_output(forward.epilogue) else 0
         return (
             z_SHC.new_empty(targets, heads, channels),
             z_SHC.new_empty(attended, heads, channels),

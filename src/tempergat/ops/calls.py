@@ -236,14 +236,15 @@ class Epilogue(NamedTuple):
     bias: Tensor | None = None
     gate_sum: bool = False
 
-    @property
-    def changes_output(self) -> bool:
-        """Whether there is anything to do."""
-        logit, skip, bias, _ = self
-        return logit is not None or skip is not None or bias is not None
-
 
 NO_EPILOGUE = Epilogue()
+
+
+def changes_output(epilogue: Epilogue) -> bool:
+    """Whether there is anything to do."""
+    # A function: torch 2.6 does not compile a property of a named tuple.
+    logit, skip, bias, _ = epilogue
+    return logit is not None or skip is not None or bias is not None
 
 
 class Attended(NamedTuple):

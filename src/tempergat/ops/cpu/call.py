@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tempergat.ops.calls import Backward, Forward, working_dtype
+from tempergat.ops.calls import Backward, Forward, changes_output, working_dtype
 from tempergat.ops.cpu import library
 from tempergat.ops.cpu.library import CALL_LENGTH, FEATURES, PLACE, STORAGE
 from tempergat.ops.random import drop_threshold
@@ -206,7 +206,7 @@ class KernelCall:
         edge_weight, edge_bias = forward.inputs[-2:]
         dense = {"edge_weight": edge_weight, "edge_bias": edge_bias}
         epilogue = forward.epilogue
-        if epilogue.changes_output:
+        if changes_output(epilogue):
             if forward.by_source is not None:
                 attended = torch.empty_like(out)
             if epilogue.gate_sum:

@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from tempergat.ops.calls import Backward, Forward
+from tempergat.ops.calls import Backward, Forward, changes_output
 from tempergat.ops.gpu.common import tile_of_row
 from tempergat.ops.gpu.launching.launch import divide_up, launch
 from tempergat.ops.gpu.sums import rows_tile, store_statistics
@@ -201,7 +201,7 @@ def attend(kernels: Any, call: Forward) -> tuple[Tensor | None, ...]:
     """As `Backend.attend`; the sum of the gate in parts, [parts, 1]."""
     attended, lse, weights, *state = kernels.forward(call)
     logit, skip, bias, wants_sum = call.epilogue
-    if not call.epilogue.changes_output:
+    if not changes_output(call.epilogue):
         return attended, None, lse, weights, None, *state
     row = None if bias is None else bias.flatten()
     part = None
