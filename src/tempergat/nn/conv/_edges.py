@@ -162,7 +162,9 @@ def _with_loops(
         filled = scatter(values, ends.long(), axis, rows, fill_value)
         filled = filled.narrow(axis, 0, loops)
     else:
-        number = torch.as_tensor(fill_value, dtype=values.dtype, device=values.device)
-        shape = values.shape
-        filled = number.expand(*shape[:axis], loops, *shape[axis + 1 :])
+        shape = (*values.shape[:axis], loops, *values.shape[axis + 1 :])
+        if isinstance(fill_value, Tensor):
+            filled = fill_value.to(values).expand(shape)
+        else:
+            filled = values.new_full(shape, fill_value)
     return torch.cat([values, filled], dim=axis)
