@@ -146,7 +146,8 @@ def _group_for_compilers(
     grouped = group(key, other, edge_id, num_rows)
     if grouped is None:
         raise ValueError(
-            f"edge_index refers to a node that does not exist; there are {num_rows}"
+            "edge_index refers to a node that does not exist; there are "
+            f"{num_rows} nodes at this end (0..{num_rows - 1})"
         )
     # The results of an op share no memory.
     return tuple(part.clone() for part in grouped)
