@@ -428,13 +428,13 @@ def test_two_processes_share_the_work(tmp_path: Path) -> None:
 
 
 def test_runs_of_cpus_and_of_gpus_have_numerics_of_their_own() -> None:
-    assert numerics_of("cpu", {}) == 2
+    assert numerics_of("cpu", {}) == 4
     assert numerics_of("cuda (NVIDIA H200)", {}) == 7
 
 
 def test_runs_that_were_ranked_by_float32_probabilities_are_not_those_of_now() -> None:
-    assert numerics_of("cpu", {"metric": "macro_f1"}) == 2
-    assert numerics_of("cpu", {"metric": "roc_auc"}) == 3
+    assert numerics_of("cpu", {"metric": "macro_f1"}) == 4
+    assert numerics_of("cpu", {"metric": "roc_auc"}) == 5
 
 
 def test_runs_made_elsewhere_are_not_returned(store: Store) -> None:
