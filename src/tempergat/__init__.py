@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .nn import gate_penalty as gate_penalty
     from .nn import upgrade as upgrade
     from .ops import Graph as Graph
+    from .sampling import GraphLoader as GraphLoader
     from .sampling import NeighborSampler as NeighborSampler
     from .training import TrainedModel as TrainedModel
     from .training import load_model as load_model

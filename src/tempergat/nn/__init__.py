@@ -6,6 +6,7 @@ from tempergat.base import lazy_names
 
 if TYPE_CHECKING:
     from .adjacency import forget_graphs as forget_graphs
+    from .batches import BatchNorm as BatchNorm
     from .build import build_model as build_model
     from .conv._base import AttentionLayer as AttentionLayer
     from .conv.gat import TemperGATConv as TemperGATConv

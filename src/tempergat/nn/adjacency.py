@@ -82,7 +82,11 @@ def resolve(
         if reverse and isinstance(edges, Tensor) and edges.dim() == 2:
             edges = edges.flip(0)
         padded = static_shapes and traced
-        return Graph(edges, size, self_loops=self_loops, padded=padded)
+        graph = Graph(edges, size, self_loops=self_loops, padded=padded)
+        if type(edge_index) is Tensor and not (traced or edge_index.is_meta):
+            # What a loader says of a batch that it padded.
+            graph.in_use = tensor_cache.find(edge_index, "in_use")
+        return graph
 
     if cache and not traced and isinstance(edge_index, Tensor):
         key = (size, self_loops, reverse)

@@ -14,6 +14,7 @@ from tempergat.ops.attention import (
 from tempergat.ops.cache import tensor_cache, version_of
 from tempergat.ops.calls import Epilogue, Input, repeat_edges
 from tempergat.ops.cpu.edges import group_by_target
+from tempergat.ops.cpu.gather import can_gather, gather_graphs
 from tempergat.ops.cpu.sampler import CpuSampler, make_layer_graph
 from tempergat.ops.cpu.sampler import can_sample as can_sample_on_cpu
 from tempergat.ops.features.dense import linear as dense_linear
@@ -63,6 +64,7 @@ __all__ = [
     "at_least_float32",
     "attend",
     "attend_with",
+    "can_gather",
     "can_sample_on_cpu",
     "close_rows",
     "compile_ahead",
@@ -75,6 +77,7 @@ __all__ = [
     "fold_in",
     "fold_numbers",
     "gat",
+    "gather_graphs",
     "gather_rows",
     "gatv2",
     "gpu_sampling",

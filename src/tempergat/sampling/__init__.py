@@ -1,9 +1,12 @@
-"""Neighbour sampling: batches of seeds with some of their neighbours.
+"""Batches: seeds with some of their neighbours, and many small graphs.
 
-A batch goes from seeds (`loader.py`) to hops (`engine.py` chooses who draws them,
-`reference.py` is the specification), to the graphs of its layers (`layer_graphs.py`)
-and to PyG's fields (`batches.py`). `topology.py` and `features.py` hold the edges and
-features of the whole graph.
+A batch of small graphs comes from `graph_loader.py`: `graph_set.py` concatenates the
+graphs, `gather.py` collects those of a batch, and `padding.py` pads them.
+
+A sampled batch goes from seeds (`loader.py`) to hops (`engine.py` chooses who draws
+them, `reference.py` is the specification), to the graphs of its layers
+(`layer_graphs.py`) and to PyG's fields (`batches.py`). `topology.py` and `features.py`
+hold the edges and features of the whole graph.
 """
 
 from typing import TYPE_CHECKING
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
     from .draws import Key as Key
     from .engine import sample as sample
     from .features import NodeFeatures as NodeFeatures
+    from .graph_loader import GraphLoader as GraphLoader
     from .layer_graphs import LayerGraphs as LayerGraphs
     from .loader import NeighborSampler as NeighborSampler
     from .topology import Topology as Topology

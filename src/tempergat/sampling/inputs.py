@@ -28,20 +28,27 @@ def check_data_and_numbers(
             "data must be a Data or HeteroData of torch_geometric, got "
             f"{type(data).__name__}"
         )
-    for name, value, least in (
-        ("batch_size", batch_size, 1),
-        ("world_size", world_size, 1),
-        ("prefetch", prefetch, 0),
-    ):
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise UserError(f"{name} must be {least} or more, got {value!r}")
-    is_whole = isinstance(seed, int) and not isinstance(seed, bool)
-    if not is_whole or not -(2**63) <= seed < 2**63:
-        raise UserError(f"seed must be a whole number of 64 bits, got {seed!r}")
+    check_number("batch_size", batch_size, 1)
+    check_number("world_size", world_size, 1)
+    check_number("prefetch", prefetch, 0)
+    check_seed(seed)
     if not 0 <= rank < world_size:
         raise UserError(
             f"rank must be from 0 to world_size - 1 = {world_size - 1}, got {rank!r}"
         )
+
+
+def check_number(name: str, value: Any, least: int) -> None:
+    """Raises UserError unless the value is a whole number and large enough."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise UserError(f"{name} must be {least} or more, got {value!r}")
+
+
+def check_seed(seed: Any) -> None:
+    """Raises UserError unless it is a whole number of 64 bits."""
+    is_whole = isinstance(seed, int) and not isinstance(seed, bool)
+    if not is_whole or not -(2**63) <= seed < 2**63:
+        raise UserError(f"seed must be a whole number of 64 bits, got {seed!r}")
 
 
 def checked_device(device: torch.device | str) -> torch.device:

@@ -2,6 +2,7 @@
 #include "call.h"
 #include "dropout.h"
 #include "graphs/checksum.h"
+#include "graphs/gather.h"
 #include "graphs/grouping.h"
 #include "graphs/topology.h"
 #include "sampling/hops.h"
@@ -149,6 +150,14 @@ TEMPERGAT_EXPORT int64_t tempergat_group(const int32_t* key, const int32_t* othe
                                          int64_t rows, int32_t* out) {
   return tempergat::group(key, other, edge_id, count, rows,
                           tempergat::Grouped::in(out, rows, count));
+}
+
+// See gather.h.
+TEMPERGAT_EXPORT void tempergat_gather_graphs(const tempergat::GraphColumn* columns,
+                                              int64_t count, const int64_t* starts,
+                                              int64_t set, const int64_t* sums,
+                                              const int64_t* graphs, int64_t batch) {
+  tempergat::gather_graphs(columns, count, starts, set, sums, graphs, batch);
 }
 
 // A sampler with memory for graphs of some sizes, or null; see sampling/hops.h. It
