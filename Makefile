@@ -58,6 +58,7 @@ bench: .venv/installed
 	$(BIN)/python -m benchmarks.edge_features
 	$(BIN)/python -m benchmarks.small_graphs --device cpu
 	$(BIN)/python -m benchmarks.molecules
+	$(BIN)/python -m benchmarks.small_batches
 	$(BIN)/python -m benchmarks.seeds --device cpu
 	$(BIN)/python -m benchmarks.data_load
 

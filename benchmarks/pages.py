@@ -1,4 +1,4 @@
-"""Tables of the pages on speed, large graphs, layers and own graphs, from measurements.
+"""Tables of the pages on speed, small and large graphs, layers and own graphs.
 
     python -m benchmarks.pages
 
@@ -125,6 +125,52 @@ def molecules() -> str:
             cells.append("" if fastest is None else f"{short(fastest)} ({ratio})")
         body.append(cells)
     return table(head, body, 4)
+
+
+def small_batches(what: str, cores: str = "") -> str:
+    """The loaders or the epochs, with any number of cores or this one."""
+    rows = [r for r in _last_batches(what) if r["cores"] == (cores or r["cores"])]
+    if what == "loader":
+        head = ["cores", "features", "graphs", "PyG", "PyG, two workers", "copy"]
+        head += ["GraphLoader", "times faster", "target"]
+        names = ("pyg_ms", "workers_ms", "copy_ms", "ours_ms")
+        body = [
+            [row["cores"], row["features"], row["graphs"]]
+            + [short(row[name]) for name in names]
+            + [row["times_faster"], row["target"]]
+            for row in rows
+        ]
+        return table(head, body, 0)
+    head = ["graphs", "layer", "PyG", "of it the loader", "tempergat", ""]
+    head += ["over PyG's", "target"]
+    body = []
+    for row in rows:
+        cells = [row["graphs"], row["layer"], short(row["pyg_ms"])]
+        cells.append(f"{_loader_share(row):.0f} %")
+        way = "compiled" if row["faster"] == "ours_compiled" else "eager"
+        cells += [short(row[f"{row['faster']}_ms"]), way, row["ratio"], row["target"]]
+        body.append(cells)
+    return table(head, body, 2)
+
+
+def batches_range(what: str) -> str:
+    """How many percent of PyG's epochs its loader takes, or how much faster ours is."""
+    if what == "share":
+        found = [_loader_share(row) for row in _last_batches("epoch")]
+    else:
+        found = [float(row["times_faster"]) for row in _last_batches("loader")]
+    return f"{min(found):.0f} to {max(found):.0f}"
+
+
+def _last_batches(what: str) -> list[Row]:
+    """The rows of a table; of a case that was measured again the last one."""
+    rows = pick(read("small_batches"), table=what, check="passed")
+    keys = ("cores", "features", "graphs", "layer")
+    return list({tuple(row[key] for key in keys): row for row in rows}.values())
+
+
+def _loader_share(row: Row) -> float:
+    return 100 * float(row["pyg_loader_ms"]) / float(row["pyg_ms"])
 
 
 def _ms(row: Row) -> float:
@@ -410,6 +456,7 @@ PAGES: dict[str, tuple[Callable[..., str], ...]] = {
         measured,
         small_graphs,
         molecules,
+        small_batches,
         first_minute,
         large_ops,
         whole_layers,
@@ -419,6 +466,7 @@ PAGES: dict[str, tuple[Callable[..., str], ...]] = {
         whole_study,
         products,
     ),
+    "small_graphs": (small_batches, batches_range),
     "large": (time_to_accuracy, sampled_epochs, typed),
     "layers": (drop_in,),
     "own_graph": (own_graph, verdict),

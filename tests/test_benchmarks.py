@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch_geometric.loader import DataLoader
 
 from benchmarks import (
     attention_checks,
@@ -18,12 +19,13 @@ from benchmarks import (
     molecules,
     pages,
     sampling,
+    small_batches,
     small_graphs,
     time_to_accuracy,
 )
 from benchmarks.origin import add_row
 from studies.pages import DOCS, slots
-from tempergat import ops
+from tempergat import GraphLoader, ops
 from tempergat.ops import Graph
 
 
@@ -145,6 +147,54 @@ def test_a_batch_of_molecules_has_no_edge_between_two_of_them() -> None:
         assert edge_index.shape == (2, size.edges)
         assert torch.equal(batch[edge_index[0]], batch[edge_index[1]])
         assert not (edge_index[0] == edge_index[1]).any()
+
+
+def test_molecules_of_a_set_have_25_atoms_in_the_mean_and_54_edges() -> None:
+    drawn = small_batches.draw_molecules(400, num_features=3)
+    sizes = [len(one.x) for one in drawn]
+    assert min(sizes) == 15
+    assert max(sizes) == 35
+    assert abs(sum(sizes) / 400 - 25) < 1
+    assert all(one.num_edges == 2 * (one.num_nodes + 2) for one in drawn)
+    assert all(one.edge_attr.shape == (one.num_edges, 8) for one in drawn)
+    assert not any(one.has_self_loops() for one in drawn)
+    assert all(one.edge_index.max() < one.num_nodes for one in drawn)
+
+
+def test_loaders_are_compared_batch_by_batch() -> None:
+    drawn = small_batches.draw_molecules(20, num_features=3)
+    other = [one.clone() for one in drawn]
+    other[7].y += 1
+    expected = DataLoader(drawn, 6, shuffle=True)
+    for given, options, same in (
+        (drawn, {"shuffle": True}, True),
+        (other, {"shuffle": True}, False),
+        (drawn, {"shuffle": False}, False),
+        (drawn, {"shuffle": True, "drop_last": True}, False),
+        (drawn, {"shuffle": True, "exclude_keys": ["y"]}, False),
+    ):
+        loader = GraphLoader(given, 6, **options)
+        assert small_batches.are_equal(loader, expected) == same
+
+
+def test_a_loader_with_other_batches_has_no_speed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def loader(graphs: Any, *numbers: int, **options: Any) -> GraphLoader:
+        return GraphLoader(graphs[::-1], *numbers, **options)
+
+    monkeypatch.setattr(small_batches, "GraphLoader", loader)
+    monkeypatch.setattr(small_batches, "LOADED", 12)
+    monkeypatch.setattr(small_batches, "TRAINED", 12)
+    # Nothing is compiled, and the process keeps its cores.
+    monkeypatch.setattr(small_batches, "difference_of", lambda *_: 0.0)
+    monkeypatch.setattr(small_batches, "_use_cores", lambda _: None)
+    for row in (
+        small_batches.measure_loader(4, 3, 1, rounds=1),
+        small_batches.measure_epoch(4, "GAT", rounds=1),
+    ):
+        assert row["check"] == "FAILED"
+        assert not [name for name in row if name.endswith("_ms") or name == "met"]
 
 
 @pytest.mark.parametrize("page", pages.PAGES)
