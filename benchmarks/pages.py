@@ -128,29 +128,33 @@ def molecules() -> str:
 
 
 def small_batches(what: str, cores: str = "") -> str:
-    """The loaders or the epochs, with any number of cores or this one."""
+    """The loaders or the epochs, with any number of cores, or without targets this."""
     rows = [r for r in _last_batches(what) if r["cores"] == (cores or r["cores"])]
     if what == "loader":
         head = ["cores", "features", "graphs", "PyG", "PyG, two workers", "copy"]
-        head += ["GraphLoader", "times faster", "target"]
+        head += ["GraphLoader", "times faster"]
         names = ("pyg_ms", "workers_ms", "copy_ms", "ours_ms")
         body = [
-            [row["cores"], row["features"], row["graphs"]]
-            + [short(row[name]) for name in names]
-            + [row["times_faster"], row["target"]]
+            [
+                *(row["cores"], row["features"], row["graphs"]),
+                *(short(row[name]) for name in names),
+                row["times_faster"],
+            ]
             for row in rows
         ]
-        return table(head, body, 0)
-    head = ["graphs", "layer", "PyG", "of it the loader", "tempergat", ""]
-    head += ["over PyG's", "target"]
-    body = []
-    for row in rows:
-        cells = [row["graphs"], row["layer"], short(row["pyg_ms"])]
-        cells.append(f"{_loader_share(row):.0f} %")
-        way = "compiled" if row["faster"] == "ours_compiled" else "eager"
-        cells += [short(row[f"{row['faster']}_ms"]), way, row["ratio"], row["target"]]
-        body.append(cells)
-    return table(head, body, 2)
+    else:
+        head = ["graphs", "layer", "PyG", "of it the loader", "tempergat", ""]
+        head += ["over PyG's"]
+        body = []
+        for row in rows:
+            cells = [row["graphs"], row["layer"], short(row["pyg_ms"])]
+            cells.append(f"{_loader_share(row):.0f} %")
+            way = "compiled" if row["faster"] == "ours_compiled" else "eager"
+            body.append([*cells, short(row[f"{row['faster']}_ms"]), way, row["ratio"]])
+    if not cores:
+        head.append("target")
+        body = [[*c, row["target"]] for c, row in zip(body, rows, strict=True)]
+    return table(head, body, 0 if what == "loader" else 2)
 
 
 def batches_range(what: str) -> str:
