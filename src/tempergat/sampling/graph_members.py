@@ -75,13 +75,12 @@ def members_of(dataset: Any, exclude_keys: Iterable[str] = ()) -> Members:
         chosen = np.array(list(dataset.indices()), np.int64)
         return Members(dataset._data, dict(dataset.slices), chosen, dataset.len())
     graphs = [dataset[k] for k in range(len(dataset))]
-    # What the number of nodes is inferred from is left out of batches alone.
-    out = {k for k in exclude_keys if k not in _INFERRED_FROM and "node" not in k}
-    _check_alike(graphs, out)
-    tensors = [x for x in graphs[0].to_dict().values() if isinstance(x, Tensor)]
-    one = sum(x.numel() * x.element_size() for x in tensors)
+    # The number of nodes is inferred also from what batches leave out.
+    free = {k for k in exclude_keys if k not in _INFERRED_FROM and "node" not in k}
+    different = _check_alike(graphs, free)
+    values = (x for graph in graphs for x in graph.to_dict().values())
     require_memory(
-        one * len(graphs),
+        sum(x.numel() * x.element_size() for x in values if isinstance(x, Tensor)),
         f"a concatenated set of {len(graphs)} graphs",
         "pass an InMemoryDataset, whose tensors are used as they are",
     )
@@ -90,7 +89,7 @@ def members_of(dataset: Any, exclude_keys: Iterable[str] = ()) -> Members:
         data_list=graphs,
         increment=False,
         add_batch=False,
-        exclude_keys=out,
+        exclude_keys=different,
     )
     numbers = {k for k, x in graphs[0].to_dict().items() if isinstance(x, (int, float))}
     chosen = np.arange(len(graphs))
@@ -104,27 +103,39 @@ def _check_class(data: Any) -> None:
         )
 
 
-def _check_alike(graphs: Sequence[Any], excluded: set[str]) -> None:
-    """Raises UserError, by the graph's number, unless all have the same attributes."""
-    first = graphs[0]
+def _check_alike(graphs: Sequence[Any], free: set[str]) -> set[str]:
+    """Raises UserError, by the graph's number, unless all have the same attributes.
+
+    Args:
+        graphs: The graphs.
+        free: Attributes that may differ.
+
+    Returns:
+        Those that do.
+    """
+    first, different = graphs[0], set[str]()
     _check_class(first)
-    expected = set(first.keys()) - excluded
+    expected = set(first.keys())
     for k, graph in enumerate(graphs):
         _check_class(graph)
-        names = set(graph.keys()) - excluded
-        if names != expected:
+        names = set(graph.keys())
+        if not names ^ expected <= free:
             raise UserError(
                 f"graph {k} has the attributes {listed(sorted(names))}, but graph 0 "
                 f"has {listed(sorted(expected))}; give all graphs the same ones, or "
                 "leave the others out with exclude_keys"
             )
-        for name in names:
+        different |= names ^ expected
+        for name in names & expected:
             one, other = _form(first, name), _form(graph, name)
-            if one != other:
+            if one != other and name in free:
+                different.add(name)
+            elif one != other:
                 raise UserError(
                     f"'{name}' of graph {k} is {_text(other)}, but that of graph 0 is "
                     f"{_text(one)}; only the number of rows may differ"
                 )
+    return different
 
 
 def _form(graph: Data, name: str) -> tuple[Any, ...]:

@@ -234,19 +234,19 @@ class GraphSet:
 
     def _of_each_number(
         self, name: str, column: Column, counts: Sequence[Tensor]
-    ) -> tuple[Tensor, Tensor]:
+    ) -> tuple[np.ndarray, Tensor]:
         """The tensors of ``__inc__`` for every number of an item, and the values."""
         assert column.data is not None
         value, stacked = column.data, torch.stack(list(counts))
         value = value.to(torch.result_type(value, counts[0]))
         if stacked.dim() == 1:
-            return stacked, value
+            return stacked.cpu().numpy(), value
         missing = value.dim() + 1 - stacked.dim()
         shape = list(value.shape)
         shape[column.dim] = 1
         try:
             stacked = stacked.view(len(self), *[1] * missing, *stacked.shape[1:])
-            return stacked.expand(-1, *shape), value
+            return stacked.expand(-1, *shape).cpu().numpy(), value
         except RuntimeError:
             raise UserError(
                 f"__inc__ gives numbers of shape {list(counts[0].shape)} for '{name}', "
