@@ -15,6 +15,8 @@ class OwnData(Data):
             return self.x_s.size(0)
         if key == "edge_index_t":
             return torch.tensor([[self.x_s.size(0)], [self.x_t.size(0)]])
+        if key == "pairs":
+            return torch.tensor([[self.x_s.size(0), self.x_t.size(0)]])
         return super().__inc__(key, value, *args, **kwargs)
 
     def __cat_dim__(self, key: str, value: Any, *args: Any, **kwargs: Any) -> Any:

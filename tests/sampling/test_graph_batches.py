@@ -59,6 +59,7 @@ PAIRS: dict[str, Callable[[int, int], Any]] = {
     "x_t": lambda n, e: torch.randn(e, 3),
     "edge_index_s": lambda n, e: edges(n, e),
     "edge_index_t": lambda n, e: torch.randint(9, (2, n), dtype=torch.int32),
+    "pairs": lambda n, e: torch.randint(9, (e, 2)),
 }
 
 

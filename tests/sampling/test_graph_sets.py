@@ -13,7 +13,7 @@ from torch_geometric import EdgeIndex
 from torch_geometric.data import Batch, Data, HeteroData
 
 from tempergat import GraphLoader, UserError
-from tests.sampling.small_graphs import InMemory, OwnData, edges, small_graphs
+from tests.sampling.small_graphs import InMemory, edges, small_graphs
 
 
 def with_more(**more: Any) -> list[Data]:
@@ -145,15 +145,6 @@ def test_graphs_may_differ_in_what_is_left_out() -> None:
     assert "extra" not in batch
     assert "y" not in batch
     assert batch.number.tolist() == [0, 1, 2]
-
-
-def test_what_counts_other_graphs_nodes_may_be_left_out() -> None:
-    pairs = [
-        OwnData(x_s=torch.ones(n, 1), x_t=torch.ones(2, 1), edge_index_s=edges(n, 2))
-        for n in (1, 2)
-    ]
-    (batch,) = GraphLoader(pairs, 2, exclude_keys=["x_s", "x_t"])
-    assert set(batch.edge_index_s[:, 2:].unique().tolist()) <= {1, 2}
 
 
 def test_an_attribute_taken_out_of_a_dataset_is_in_no_batch() -> None:

@@ -53,7 +53,8 @@ class GraphLoader:
         padded: Whether batches are padded to one size. The padding is like one more
             graph: its nodes have ``batch == num_graphs``, so that pooling gives one
             more row, which a step drops, and its edges join only them.
-            ``num_real_nodes``, 0-d, says how many nodes are before it.
+            ``num_real_nodes``, 0-d, says how many nodes are before it. Give ``device``
+            rather than move batches: gates find the padding by the batch's own edges.
 
     Attributes:
         padded_size: How many nodes and edges a padded batch has, chosen so that at most

@@ -194,8 +194,7 @@ class GraphSet:
         found: dict[str, Any] = {}
         asked: dict[str, list[Any]] = {}
         for name in names:
-            is_batch = "batch" in name and name not in numbers
-            if not is_usual or is_batch:
+            if not is_usual or "batch" in name:
                 asked[name] = []
             elif "index" in name or name == "face":
                 if self._counts is None:
