@@ -165,6 +165,9 @@ class BatchNorm(torch_geometric.nn.BatchNorm):  # type: ignore[misc]
         if not self.training or (self.add_up is None and in_use is None):
             out: Tensor = super().forward(x)
             return out
+        # Half precision counts to 256, and its sums would lose digits.
+        half, dtype = (torch.float16, torch.bfloat16), x.dtype
+        x = x.float() if dtype in half else x
         count = x.new_tensor(x.size(0)) if in_use is None else in_use.to(x.dtype)
         count = count if self.add_up is None else self.add_up(count)
         # In two passes: a difference of large sums would lose digits.
@@ -183,10 +186,11 @@ class BatchNorm(torch_geometric.nn.BatchNorm):  # type: ignore[misc]
         mean = torch.where(has_variance, mean, mean_before)
         variance = torch.where(has_variance, variance, variance_before)
         with torch.no_grad():
-            mean_before.lerp_(mean, norm.momentum)
-            variance_before.lerp_(unbiased, norm.momentum)
+            mean_before.lerp_(mean.to(mean_before.dtype), norm.momentum)
+            variance_before.lerp_(unbiased.to(mean_before.dtype), norm.momentum)
             tracked += has_variance
-        return (x - mean) * (variance + norm.eps).rsqrt() * norm.weight + norm.bias
+        out = (x - mean) * (variance + norm.eps).rsqrt() * norm.weight + norm.bias
+        return out.to(dtype)
 
     def _sum(self, rows: Tensor, in_use: Tensor | None) -> Tensor:
         """The sum over the rows of all processes, [in_channels]."""

@@ -101,14 +101,14 @@ class Gatherer:
         self._table = np.array([self._fields(name) for name in columns], np.int64)
 
     def _fields(self, name: str) -> list[int]:
-        """The fields of a column for the C++ function, without its output."""
+        """The fields of a column for the C++ function, without its addresses."""
         column, rises = self._columns[name], self._rise_of.get(name, slice(0, 0))
         data = column.data
         size = 8 if data is None else data.element_size()
         item = size * column.inner
         count = int(column.starts[-1])
         return [
-            *(0 if data is None else data.data_ptr(), column.outer, count * item, item),
+            *(0, column.outer, count * item, item),
             *(self._row_of[name], size if name in self._rise_of else 0),
             *(rises.start, rises.stop - rises.start, 0, 0),
         ]
@@ -150,6 +150,9 @@ class Gatherer:
         table = self._table.copy()
         for k, (name, column) in enumerate(self._columns.items()):
             out, item = values[name], table[k, 3]
+            # Addresses are others in a copy of the loader, and in shared memory.
+            if column.data is not None:
+                table[k, 0] = column.data.data_ptr()
             table[k, 8:] = out.data_ptr(), out.size(column.dim) * item
         gather_graphs(table, self._starts, sums, np.ascontiguousarray(graphs))
 

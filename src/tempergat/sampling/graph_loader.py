@@ -11,7 +11,8 @@ import torch
 from tempergat.base import UserError, counted, shown
 from tempergat.ops import tensor_cache
 from tempergat.sampling.draws import shuffled
-from tempergat.sampling.graph_set import GraphSet, members_of
+from tempergat.sampling.graph_members import members_of
+from tempergat.sampling.graph_set import GraphSet
 from tempergat.sampling.inputs import (
     check_epoch,
     check_number,
@@ -52,7 +53,8 @@ class GraphLoader:
         padded: Whether batches are padded to one size. The padding is like one more
             graph: its nodes have ``batch == num_graphs``, so that pooling gives one
             more row, which a step drops, and its edges join only them.
-            ``num_real_nodes``, 0-d, says how many nodes are before it.
+            ``num_real_nodes``, 0-d, says how many nodes are before it. Give ``device``
+            rather than move batches: gates find the padding by the batch's own edges.
 
     Attributes:
         padded_size: How many nodes and edges a padded batch has, chosen so that at most
@@ -78,7 +80,7 @@ class GraphLoader:
         check_number("batch_size", batch_size, 1)
         if seed is not None:
             check_seed(seed)
-        members = members_of(dataset)
+        members = members_of(dataset, exclude_keys or ())
         self.dataset, self._chosen = dataset, members.chosen
         self.batch_size, self.shuffle, self.drop_last = batch_size, shuffle, drop_last
         self.seed = seed
@@ -116,6 +118,9 @@ class GraphLoader:
         return self._state | {
             "graphs": len(self._chosen),
             "batch_size": self.batch_size,
+            "shuffle": self.shuffle,
+            "seed": self.seed,
+            "processes": _processes()[1],
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -130,11 +135,11 @@ class GraphLoader:
                 f"the state of a GraphLoader has {', '.join(own)}, got {shown(state)}; "
                 "give what state_dict() returned"
             )
-        for name in ("graphs", "batch_size"):
+        for name in own.keys() - self._state.keys():
             if state[name] != own[name]:
                 raise UserError(
                     f"the state has {name} {state[name]}, but this loader has "
-                    f"{own[name]}; make it from the same graphs and batch_size"
+                    f"{own[name]}; make it as the other one was made"
                 )
         self.set_epoch(state["epoch"])
         check_number("step", state["step"], 0)
@@ -144,17 +149,19 @@ class GraphLoader:
 
     def __iter__(self) -> Iterator[Any]:
         """The batches of the current epoch; the next iteration is the next epoch."""
+        is_resumed = self._state["epoch"] == self.epoch and self._state["step"] > 0
+        if self.seed is None and not is_resumed:
+            # PyG's loader draws a number for workers before that of the order.
+            _draw()
+        return self._batches()
+
+    def _batches(self) -> Iterator[Any]:
+        # An epoch begins with its first batch: some trainers call iter() twice.
         state = dict(self._state)
         if state["epoch"] != self.epoch:
             # An iteration began the epoch before this one and did not end it.
             state = {"epoch": self.epoch, "step": 0, "order": None}
         self.epoch += 1
-        if self.seed is None and state["order"] is None:
-            # PyG's loader draws a number for workers before that of the order.
-            _draw()
-        return self._batches(state)
-
-    def _batches(self, state: dict[str, Any]) -> Iterator[Any]:
         order = self._order(state)
         for step in range(state["step"], len(self)):
             self._state = state | {"step": step + 1}

@@ -4,128 +4,22 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric import EdgeIndex, Index
-from torch_geometric.data import Batch, Data, Dataset, InMemoryDataset
-from torch_geometric.data.collate import collate
+from torch_geometric.data import Batch, Data
 from torch_geometric.data.separate import separate
 from torch_geometric.utils import is_sparse
 
-from tempergat.base import UserError, is_out_of_memory, listed, require_memory
+from tempergat.base import UserError, counted, is_out_of_memory, listed
 from tempergat.sampling.gather import Column, Gatherer
+from tempergat.sampling.graph_members import NODE_KEYS, Members
 
-# What gives the number of nodes, in PyG's order of preference.
-_NODE_KEYS = {"x", "feat", "pos", "batch", "node_type", "n_id", "tf"}
-
-
-class Members(NamedTuple):
-    """The graphs of a data set: one object that holds all, and where each begins.
-
-    Attributes:
-        data: The concatenated graphs, in the form of PyG's ``InMemoryDataset``.
-        slices: Where each graph begins in each attribute, by name.
-        chosen: The numbers of the graphs that the data set consists of.
-    """
-
-    data: Data
-    slices: dict[str, Tensor]
-    chosen: np.ndarray
-
-
-def members_of(dataset: Any) -> Members:
-    """The graphs of a list, of a ``Dataset``, or of a ``Subset`` of one.
-
-    An ``InMemoryDataset`` is used as it is, without a copy.
-
-    Raises:
-        UserError: It is something else, it is empty, or the graphs do not fit together.
-    """
-    if isinstance(dataset, torch.utils.data.Subset):
-        members = members_of(dataset.dataset)
-        return members._replace(chosen=members.chosen[np.array(dataset.indices)])
-    if not (hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")):
-        raise UserError(
-            f"dataset must be a list of Data or a Dataset, got {type(dataset).__name__}"
-        )
-    if len(dataset) == 0:
-        raise UserError("the dataset has no graphs; give at least one")
-    if isinstance(dataset, Dataset) and dataset.transform is not None:
-        raise UserError(
-            "the dataset has a transform, which batches of ready-made graphs would "
-            "leave out; use pre_transform, or pass [data for data in dataset] if it "
-            "makes the same graph every time"
-        )
-    # A class that makes its graphs otherwise is read graph by graph.
-    is_ready = getattr(type(dataset), "get", None) is InMemoryDataset.get
-    if is_ready and dataset.slices is not None:
-        _check_class(dataset._data)
-        chosen = np.array(list(dataset.indices()), np.int64)
-        return Members(dataset._data, dict(dataset.slices), chosen)
-    graphs = [dataset[k] for k in range(len(dataset))]
-    _check_alike(graphs)
-    tensors = [x for x in graphs[0].to_dict().values() if isinstance(x, Tensor)]
-    one = sum(x.numel() * x.element_size() for x in tensors)
-    require_memory(
-        one * len(graphs),
-        f"a concatenated set of {len(graphs)} graphs",
-        "pass an InMemoryDataset, whose tensors are used as they are",
-    )
-    data, slices, _ = collate(
-        type(graphs[0]), data_list=graphs, increment=False, add_batch=False
-    )
-    return Members(data, slices, np.arange(len(graphs)))
-
-
-def _check_class(data: Any) -> None:
-    if not isinstance(data, Data) or isinstance(data, Batch):
-        raise UserError(
-            f"the dataset holds {type(data).__name__}; batches are made of Data"
-        )
-
-
-def _check_alike(graphs: Sequence[Any]) -> None:
-    """Raises UserError, by the graph's number, unless all have the same attributes."""
-    first = graphs[0]
-    for k, graph in enumerate(graphs):
-        _check_class(graph)
-        names, expected = set(graph.keys()), set(first.keys())
-        if names != expected:
-            raise UserError(
-                f"graph {k} has the attributes {listed(sorted(names))}, but graph 0 "
-                f"has {listed(sorted(expected))}; give all graphs the same ones, or "
-                "leave the others out with exclude_keys"
-            )
-        for name in names:
-            one, other = _form(first, name), _form(graph, name)
-            if one != other:
-                raise UserError(
-                    f"'{name}' of graph {k} is {_text(other)}, but that of graph 0 is "
-                    f"{_text(one)}; only the number of rows may differ"
-                )
-
-
-def _form(graph: Data, name: str) -> tuple[Any, ...]:
-    """What must be the same for all graphs: a tensor's type, width and device."""
-    value = graph[name]
-    if not isinstance(value, Tensor) or is_sparse(value):
-        # PyG makes one tensor of the numbers of all graphs.
-        kind = type(value)
-        return (float if kind in (bool, int) else kind,)
-    dim, sizes = graph.__cat_dim__(name, value), [str(size) for size in value.shape]
-    if isinstance(dim, int) and sizes:
-        sizes[dim] = "*"
-    return value.dtype, value.device, ", ".join(sizes)
-
-
-def _text(form: tuple[Any, ...]) -> str:
-    if len(form) == 1:
-        return f"of type {form[0].__name__}"
-    dtype, device, sizes = form
-    return f"a {dtype} tensor of shape [{sizes}] on {device}"
+# How many graphs' edges are checked at once.
+_CHECKED = 4096
 
 
 class GraphSet:
@@ -157,18 +51,23 @@ class GraphSet:
         data, excluded = members.data, set(exclude_keys)
         self._counts = self._node_counts()
         self.nodes = None if self._counts is None else _starts_of(self._counts)
-        names = [name for name in members.slices if name not in excluded]
+        # A user may have taken an attribute out of the concatenated graphs.
+        unused = excluded | {"ptr"}
+        names = [n for n in members.slices if n in data and n not in unused]
+        for name in names:
+            self._check_value(name)
         self._lists = {n: data[n] for n in names if isinstance(data[n], list)}
+        tensors = [name for name in names if name not in self._lists]
+        increments = self._increments(tensors)
         self.columns: dict[str, Column] = {}
         for name in names:
-            if name == "ptr":
-                continue
-            self._check_value(name)
             starts = np.ascontiguousarray(members.slices[name].numpy(), np.int64)
             if name not in self._lists:
-                self.columns[name] = self._column(name, starts)
+                self.columns[name] = self._column(name, starts, increments.get(name))
             if name in set(follow_batch):
                 self.columns[f"{name}_batch"] = Column(None, 0, starts)
+        if self.nodes is None and not self.columns:
+            raise UserError("the graphs have no tensors; give each what it consists of")
         if self.nodes is not None:
             self.columns["batch"] = Column(None, 0, self.nodes)
         self.device = self._move(device)
@@ -180,13 +79,35 @@ class GraphSet:
             self._counts is None
             or edges.rise is None
             or not np.array_equal(edges.rise, self._counts[None])
+            or edges.dim != 1
         ):
             self.edge_index = None
+        self._check_edges()
         self._gather = Gatherer(self.columns, self.device)
         self._template = Batch(_base_cls=type(data)).stores_as(data)
 
     def __len__(self) -> int:
-        return len(next(iter(self._members.slices.values()))) - 1
+        return self._members.total
+
+    def _check_edges(self) -> None:
+        """Raises UserError if an edge joins a node that its graph does not have."""
+        if self.edge_index is None or self.edge_index.is_meta:
+            return
+        assert self._counts is not None
+        assert self.edges is not None
+        for first in range(0, len(self), _CHECKED):
+            starts = self.edges[first : first + _CHECKED + 1]
+            ends = self.edge_index[:, starts[0] : starts[-1]]
+            graph = np.arange(len(starts) - 1).repeat(np.diff(starts))
+            limit = torch.from_numpy(self._counts[first + graph]).to(self.device)
+            wrong = ((ends < 0) | (ends >= limit)).any(0)
+            if wrong.any():
+                number = first + graph[int(wrong.nonzero()[0])]
+                raise UserError(
+                    f"an edge of graph {number} joins a node that it does not have: it "
+                    f"has {counted(int(self._counts[number]), 'node')}; correct its "
+                    "edge_index, or set num_nodes"
+                )
 
     def _move(self, device: torch.device | None) -> torch.device:
         """Moves all columns to one device, and returns it."""
@@ -226,6 +147,8 @@ class GraphSet:
             remedy = "give its edges as edge_index"
         elif isinstance(value, Tensor) and value.is_nested:
             remedy = "give a padded tensor"
+        elif isinstance(value, Tensor) and value.requires_grad:
+            remedy = "batches carry no gradient to it: give value.detach()"
         elif not isinstance(value, (Tensor, list)) or not isinstance(
             self._members.slices[name], Tensor
         ):
@@ -257,29 +180,47 @@ class GraphSet:
             counts = data._store._num_nodes
         elif "num_nodes" not in data:
             for name, value in data._store.items():
-                if isinstance(value, Tensor) and name in _NODE_KEYS:
+                is_counted = name in NODE_KEYS and name in slices
+                if isinstance(value, Tensor) and is_counted:
                     return np.diff(slices[name].numpy())
         if counts is None:
             counts = [self.graph(k).num_nodes or 0 for k in range(len(self))]
         return np.array(counts, np.int64)
 
-    def _column(self, name: str, starts: np.ndarray) -> Column:
+    def _increments(self, names: Iterable[str]) -> dict[str, Any]:
+        """What PyG adds for each graph to the values of those after it."""
+        data, numbers = self._members.data, self._members.numbers
+        is_usual = type(data).__inc__ is Data.__inc__
+        found: dict[str, Any] = {}
+        asked: dict[str, list[Any]] = {}
+        for name in names:
+            if not is_usual or "batch" in name:
+                asked[name] = []
+            elif "index" in name or name == "face":
+                if self._counts is None:
+                    raise UserError(
+                        f"PyG adds the number of nodes to '{name}', but the graphs do "
+                        "not say how many they have; set num_nodes of each"
+                    )
+                found[name] = self._counts
+        for k in range(len(self) if asked else 0):
+            graph = self.graph(k)
+            for name, increments in asked.items():
+                value = graph[name].item() if name in numbers else graph[name]
+                increments.append(graph.__inc__(name, value))
+        return found | asked
+
+    def _column(self, name: str, starts: np.ndarray, counts: Any) -> Column:
         """An attribute, with what PyG adds to its values from graph to graph."""
         data: Data = self._members.data
         value: Tensor = data[name]
         dim = data.__cat_dim__(name, value) or 0
         column = Column(value, dim % max(value.dim(), 1), starts)
-        counts: Any
-        if type(data).__inc__ is Data.__inc__ and "batch" not in name:
-            counts = self._counts if "index" in name or name == "face" else None
-            if counts is None:
-                return column
-        else:
-            graphs = (self.graph(k) for k in range(len(self)))
-            counts = [graph.__inc__(name, graph[name]) for graph in graphs]
-            if isinstance(counts[0], Tensor):
-                counts, value = self._of_each_number(name, column, counts)
-                column = column._replace(data=value)
+        if counts is None:
+            return column
+        if isinstance(counts[0], Tensor):
+            counts, value = self._of_each_number(name, column, counts)
+            column = column._replace(data=value)
         rise = np.array(counts, np.int64).reshape(len(self), -1).T
         if not rise.any():
             return column
@@ -292,19 +233,19 @@ class GraphSet:
 
     def _of_each_number(
         self, name: str, column: Column, counts: Sequence[Tensor]
-    ) -> tuple[Tensor, Tensor]:
+    ) -> tuple[np.ndarray, Tensor]:
         """The tensors of ``__inc__`` for every number of an item, and the values."""
         assert column.data is not None
         value, stacked = column.data, torch.stack(list(counts))
         value = value.to(torch.result_type(value, counts[0]))
         if stacked.dim() == 1:
-            return stacked, value
+            return stacked.cpu().numpy(), value
         missing = value.dim() + 1 - stacked.dim()
         shape = list(value.shape)
         shape[column.dim] = 1
         try:
             stacked = stacked.view(len(self), *[1] * missing, *stacked.shape[1:])
-            return stacked.expand(-1, *shape), value
+            return stacked.expand(-1, *shape).cpu().numpy(), value
         except RuntimeError:
             raise UserError(
                 f"__inc__ gives numbers of shape {list(counts[0].shape)} for '{name}', "

@@ -49,6 +49,8 @@ static void gather_graphs(const GraphColumn* columns, int64_t count,
   const int64_t stride = batch + 1;
   for (int64_t c = 0; c < count; ++c) {
     const GraphColumn& column = columns[c];
+    // Empty tables have no address either.
+    if (column.item_bytes == 0) continue;
     const int64_t* first = starts + column.segments * (set + 1);
     const int64_t* place = sums + column.segments * stride;
     for (int64_t b = 0; b < batch; ++b) {
