@@ -36,11 +36,7 @@ def padded_size(
         chosen: The graphs that batches are made of, in their order.
         batch_size: How many graphs a batch has.
         shuffle: Whether batches are drawn.
-
-    Raises:
-        UserError: An attribute has items that are no node's, no edge's and no graph's.
     """
-    levels_of(graphs)
     assert graphs.nodes is not None
     assert graphs.edges is not None
     largest = []
