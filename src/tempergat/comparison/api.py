@@ -48,6 +48,17 @@ class _Options(TypedDict, total=False):
     tune: int | None
     noise: str | Sequence[str] | None
     prepare: Preparation | None
+    # Settings, as the command's flags.
+    epochs: int | None
+    layers: int | None
+    hidden: int | None
+    heads: int | None
+    dropout: float | None
+    lr: float | None
+    training: Literal["full", "sampled"] | None
+    fanout: Sequence[int] | str | None
+    batch_size: int | None
+    eval_batch_size: int | None
 
 
 @overload
@@ -89,6 +100,7 @@ def compare(
     tune: int | None = None,
     noise: str | Sequence[str] | None = None,
     prepare: Preparation | None = None,
+    **keywords: Any,
 ) -> Comparison | Comparisons:
     """Which method wins on a graph, and is it real?
 
@@ -153,6 +165,7 @@ def compare(
             of each kind gives both, Gaussian noise first. Every seed has its own noise,
             the same for all methods.
         prepare: What else is done to features or model before every run.
+        **keywords: Settings by the names of the command's flags, like ``epochs=60``.
 
     Returns:
         The comparison; of several graphs, the comparison of each and a summary.
@@ -161,7 +174,9 @@ def compare(
         UserError: An argument or the graph cannot be used.
         OutOfMemory: A single run does not fit in memory.
     """
-    overrides = make_overrides(settings, metric, class_weights)
+    overrides = make_overrides(
+        settings, metric, class_weights, keywords=keywords, beside=compare
+    )
     refuse_whole_graphs(graph)
     several, names = isinstance(graph, list | tuple | Mapping), None
     inputs: list[Any] = list(graph) if isinstance(graph, list | tuple) else [graph]
