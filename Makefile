@@ -1,6 +1,7 @@
 # make demo       compares the methods on the built-in graph: a table and a picture
 # make test       format, lint, types, architecture and tests
 # make test-slow  the slow tests: kills, fuzzing, PyG compatibility
+# make test-gpu   the tests that need a GPU
 # make test-oldest  the fast tests of the package with the oldest versions of everything,
 #                 in .venv-oldest; on Linux PyTorch brings gigabytes of CUDA libraries
 # make check-gpu  compiles the GPU kernels for eight targets, without a GPU
@@ -20,7 +21,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PYTEST = OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 \
 	$(BIN)/python -m pytest -n 2 --dist worksteal -rs
 
-.PHONY: demo test test-slow test-oldest check-gpu docs dist bench clean
+.PHONY: demo test test-slow test-gpu test-oldest check-gpu docs dist bench clean
 
 demo: .venv/installed
 	$(BIN)/tempergat compare
@@ -34,6 +35,9 @@ test: .venv/installed
 
 test-slow: .venv/installed
 	$(PYTEST) -m slow
+
+test-gpu: .venv/installed
+	$(PYTEST) -m gpu
 
 # Old versions use what newer versions of others call deprecated.
 OF_PACKAGE := $(addprefix tests/,base stats nn ops sampling data training comparison cli)

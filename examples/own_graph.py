@@ -47,7 +47,7 @@ comparison = tempergat.compare(
     folder,
     ["mlp", "gcn", "gat", "temp_gated"],
     runs=3,
-    settings={"epochs": 30},
+    epochs=30,
     progress=False,
 )
 print(comparison)
@@ -65,9 +65,7 @@ print(f"{report.name}: {report.stat().st_size / 1000:.0f} kB")
 # The best method, trained once and used on the graph:
 
 # %%
-model = tempergat.train(
-    folder, comparison.best, settings={"epochs": 30}, progress=False
-)
+model = tempergat.train(folder, comparison.best, epochs=30, progress=False)
 predicted = model.predict(folder)
 print([model.class_names[number] for number in predicted[:5]])
 model

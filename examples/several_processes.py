@@ -21,7 +21,7 @@ model = tempergat.train(
     "demo",
     "temp_gated",
     recipe=recipe,
-    settings={"epochs": 5},
+    epochs=5,
     out="tempergat-out/many",
 )
 print(f"test accuracy {100 * model.run.scores['best_val_accuracy'].test:.1f} %")

@@ -14,7 +14,7 @@ from studies.pages import markdown_table
 from studies.results import read_csv, read_runs
 from tempergat.base.figures import COLOURS, new_figure, style
 from tempergat.comparison.paper import BACKBONE_OF, HETEROGENEOUS, PAPER_METHODS
-from tempergat.comparison.report.formats import mean_and_std, p_value, percent, signed
+from tempergat.comparison.report.formats import mean_and_std, p_value, signed
 from tempergat.data import CATALOG
 from tempergat.stats import Summary
 
@@ -136,7 +136,7 @@ def gain(part: str, group: str, graph: str) -> str:
 def above(graph: str, method: str, other: str) -> str:
     """How far the mean of one method is above another's, in points."""
     found = scores(graph)
-    return percent(found[method].mean() - found[other].mean(), 1)
+    return f"{found[method].mean() - found[other].mean():.1f}"
 
 
 def verdicts(verdict: str) -> str:

@@ -8,8 +8,9 @@ from studies.homogeneous.beside import ALONE, DATASETS, FIRST_RULE, GATED, PAPER
 from studies.homogeneous.multiverse import RECIPES, Cell
 from studies.pages import markdown_table
 from tempergat.comparison.paper import BACKBONE_OF
-from tempergat.comparison.report.formats import mean_and_std, p_value, percent, signed
+from tempergat.comparison.report.formats import mean_and_std, p_value, signed
 from tempergat.stats import Summary
+from tempergat.training import METRICS
 
 PAGE = "reproduction"
 # Where the paper's gated variants gain.
@@ -112,7 +113,7 @@ def joint(what: str, dataset: str) -> str:
     below, test = beside.joint_test(dataset)
     return {
         "below": str(below),
-        "difference": percent(-test.difference),
+        "difference": METRICS["accuracy"].text(-test.difference),
         "p": p_value(test.p),
     }[what]
 
@@ -245,7 +246,7 @@ def without_attention_dropout(features: str) -> str:
     )
     runs = runs[runs["normalize_features"] == (features == "normalised")]
     means = runs.groupby("weight_decay")[f"{FIRST_RULE}_test"].mean()
-    return percent(100.0 * means.max())
+    return METRICS["accuracy"].text(100.0 * means.max())
 
 
 def runs(what: str) -> str:
@@ -284,14 +285,16 @@ NUMBERS = {
     "datasets": lambda: str(len(PAPER)),
     "agree": agree,
     "joint": joint,
-    "above_paper": lambda name, method: percent(
+    "above_paper": lambda name, method: METRICS["accuracy"].text(
         beside.cell_tests(name)[method][0].difference
     ),
     "against_gcn": against_gcn,
     "combinations": combinations,
     "paper_combinations": paper_combinations,
     "without_attention_dropout": without_attention_dropout,
-    "paper": lambda name, method: percent(beside.paper_moments(name, method)[0]),
+    "paper": lambda name, method: METRICS["accuracy"].text(
+        beside.paper_moments(name, method)[0]
+    ),
     "runs": runs,
 }
 FIGURES = {

@@ -4,9 +4,12 @@ import csv
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from torch_geometric.data import Data
 
 import tempergat
 from tempergat.comparison.storage.store import Store
@@ -124,3 +127,27 @@ def test_a_list_of_graphs_in_python_gives_the_comparison_of_each(
     assert [len(one.runs) for one in found] == [4, 4]
     with pytest.raises(tempergat.UserError, match="there are no graphs"):
         tempergat.compare([])
+
+
+def test_a_mapping_gives_graphs_their_names(recipe: Path) -> None:
+    first, second = (csbm(n=n, a=10.0, b=4.0, d=8, mu=2.0).data for n in (60, 70))
+    options: dict[str, Any] = {"methods": ["gat"], "runs": 2, "recipe": recipe}
+    found = tempergat.compare(
+        {"small": first, "large": second}, progress=False, **options
+    )
+    assert found.names == ("small", "large")
+    assert [one.runs[0].dataset for one in found] == ["small", "large"]
+    with pytest.raises(tempergat.UserError, match="give it a name in words"):
+        tempergat.compare({"": first}, progress=False, **options)
+
+
+@pytest.mark.parametrize(
+    ("y", "task"), [(torch.tensor([1]), "classification"), (torch.rand(1, 2), "regre")]
+)
+def test_graphs_with_one_target_each_are_refused_by_the_name_of_their_task(
+    y: torch.Tensor, task: str
+) -> None:
+    edges = torch.tensor([[0, 1], [1, 2]])
+    graphs = [Data(x=torch.rand(3, 4), edge_index=edges, y=y) for _ in range(5)]
+    with pytest.raises(tempergat.UserError, match=f"5 graphs .* for graph {task}"):
+        tempergat.compare(graphs)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tempergat.comparison.results.result import METRIC_NAMES
+from tempergat.training import METRICS
 from tests.cli.conftest import Command
 
 TWO = ("--methods", "gcn,gat", "--runs", "2", "--device", "cpu")
@@ -37,7 +37,7 @@ def test_compare_reports_another_metric(compare: Command) -> None:
 
 def test_the_help_names_every_metric(command: Command) -> None:
     words = command("compare", "--help").out
-    assert all(metric in words for metric in METRIC_NAMES)
+    assert all(metric in words for metric in METRICS)
 
 
 def test_any_setting_can_be_given_and_stands_in_table_report_and_store(

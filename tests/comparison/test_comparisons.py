@@ -115,7 +115,7 @@ def test_a_graph_without_a_method_is_left_out_of_the_ranks_and_named() -> None:
 
 def test_each_comparison_is_found_by_name_also_where_names_repeat() -> None:
     found = three()
-    assert found["tolokers"].result.metric == "roc_auc"
+    assert found["tolokers"].result.metric.name == "roc_auc"
     assert [c.result.dataset for c in found] == list(MEANS)
     assert len(found) == 3
     with pytest.raises(UserError, match="no graph 'toloker'; did you mean tolokers"):

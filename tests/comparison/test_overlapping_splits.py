@@ -157,8 +157,8 @@ def test_an_interval_is_over_the_splits_that_finished() -> None:
             how = {"split": split, "fingerprint": f"print-{split}"}
             score = {"test": 0.7 + 0.01 * seed} if split < finished else {}
             runs.append(make("gat", seed, **score, **how))
-        (row,) = dataset_result(runs, ["gat"], {}, test_to_train=0.5).results
-        return interval_text(row.summary)
+        result = dataset_result(runs, ["gat"], {}, test_to_train=0.5)
+        return interval_text(result["gat"].summary, result.metric)
 
     assert shown(splits=5, finished=3, each=2) == "-"
     assert shown(splits=5, finished=1, each=5) == "-"

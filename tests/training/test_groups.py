@@ -21,7 +21,8 @@ from tempergat.training import (
     train_group,
 )
 from tempergat.training.devices.memory import bytes_per_seed
-from tempergat.training.evaluate import CLASS_METRICS, accuracy
+from tempergat.training.evaluate import accuracy
+from tempergat.training.metrics import METRICS
 from tempergat.training.optimizer import is_decayed, make_optimizer
 from tempergat.training.runs.models import single_model
 from tests.support.run_settings import (
@@ -88,7 +89,7 @@ def test_micro_f1_of_one_class_per_node_is_accuracy() -> None:
     predicted = torch.tensor([0, 1, 2, 2, 1])
     labels = torch.tensor([0, 1, 1, 2, 0])
     assert accuracy(predicted, labels).item() == 0.6
-    micro_f1 = CLASS_METRICS["micro_f1"](predicted, labels, 3)
+    micro_f1 = METRICS["micro_f1"].compute(predicted, labels, 3)
     assert micro_f1.item() == f1_score(labels, predicted, average="micro")
 
 

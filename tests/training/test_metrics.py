@@ -13,12 +13,11 @@ from tempergat.training.evaluate import (
     average_precision,
     balanced_weights,
     confusion_counts,
-    constant_score,
     log_odds,
     macro_f1,
     roc_auc,
-    scores_of_parts,
 )
+from tempergat.training.metrics import METRICS, scores_of_parts
 from tempergat.training.record import config_hash
 from tempergat.training.settings.fields import MetricName
 from tests.support.run_settings import (
@@ -59,8 +58,8 @@ def test_a_constant_answer_scores_what_a_run_that_gives_it_would(
     labels = torch.arange(len(counts)).repeat_interleave(torch.tensor(counts))
     logits = torch.zeros(len(nodes), len(counts))
     logits[:, label] = 1.0
-    score = scores_of_parts(metric, logits, {"test": nodes}, {"test": labels})
-    assert constant_score(metric, counts, label) == pytest.approx(float(score))
+    score = scores_of_parts(METRICS[metric], logits, {"test": nodes}, {"test": labels})
+    assert METRICS[metric].constant(counts, label) == pytest.approx(float(score))
 
 
 @pytest.mark.parametrize("absent", [False, True])
@@ -111,7 +110,7 @@ def test_rankings_tell_nodes_apart_that_a_model_is_sure_of(classes: int) -> None
     if classes == 2:
         rows = {"test": torch.arange(60)}
         for metric in ("roc_auc", "average_precision"):
-            shown = scores_of_parts(metric, logits, rows, {"test": labels})
+            shown = scores_of_parts(METRICS[metric], logits, rows, {"test": labels})
             assert float(shown) == 1.0
 
 
@@ -153,7 +152,7 @@ def test_a_run_reports_and_selects_by_the_metric(metric: str) -> None:
     for epoch in range(1, 13):
         loop.run(until=epoch)
         logits = loop.batches.logits(loop.runs)[1].detach()
-        scores = scores_of_parts(metric, logits, task.nodes, task.labels)
+        scores = scores_of_parts(METRICS[metric], logits, task.nodes, task.labels)
         by_hand.append(scores.tolist())
     history = loop.history[:, 1, 2:]
     assert history.flatten().tolist() == pytest.approx(np.ravel(by_hand), abs=1e-6)

@@ -23,6 +23,7 @@ from tempergat.training import (
     train_group,
 )
 from tempergat.training.loop import COLUMNS
+from tempergat.training.metrics import METRICS
 from tempergat.training.results import (
     BINS,
     finished_runs,
@@ -54,12 +55,14 @@ def test_the_score_is_that_of_the_first_best_epoch() -> None:
     history = np.zeros((4, len(COLUMNS)))
     history[:, COLUMNS.index("val")] = [0.2, 0.8, 0.8, 0.5]
     history[:, COLUMNS.index("val_loss")] = [3.0, 2.0, 1.0, 1.0]
-    found = scores_by_rule(history)
+    found = scores_by_rule(history, METRICS["accuracy"])
     assert {rule: scores.epoch for rule, scores in found.items()} == {
         "best_val_accuracy": 2,
         "last_epoch": 4,
         "best_val_loss": 3,
     }
+    error = replace(METRICS["accuracy"], better="lower")
+    assert scores_by_rule(history, error)["best_val_accuracy"].epoch == 1
 
 
 @pytest.mark.parametrize("rule", ["best_val_accuracy", "last_epoch", "best_val_loss"])

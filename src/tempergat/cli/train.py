@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from tempergat.data import Dataset
-    from tempergat.training import Run, RunConfig, Scores, Tracker
+    from tempergat.training import Metric, Run, RunConfig, Scores, Tracker
 
 
 EXAMPLES = {
@@ -136,13 +136,17 @@ def _show(
     folder: Path,
     as_json: bool,
 ) -> None:
-    from tempergat.comparison import METRIC_NAMES
     from tempergat.data import describe_reading
-    from tempergat.training import CHECKPOINT_NAME, confusion_as_json, metric_of_run
+    from tempergat.training import (
+        CHECKPOINT_NAME,
+        METRICS,
+        confusion_as_json,
+        metric_of_run,
+    )
 
     file = folder / CHECKPOINT_NAME
-    metric = metric_of_run(config, graph)
-    scores = {rule: _in_percent(of_rule) for rule, of_rule in run.scores.items()}
+    metric = METRICS[metric_of_run(config, graph)]
+    scores = {rule: _shown(metric, of_rule) for rule, of_rule in run.scores.items()}
     learned = {
         name: {
             "selected": list(getattr(run.selected, name)),
@@ -155,7 +159,7 @@ def _show(
             "dataset": graph.name,
             "method": config.method,
             "seed": run.seed,
-            "metric": metric,
+            "metric": metric.name,
             "status": run.status,
             "reason": run.reason,
             "read": describe_reading(graph),
@@ -164,7 +168,7 @@ def _show(
             "epochs": {rule: of_rule.epoch for rule, of_rule in run.scores.items()},
             "scores": scores,
             "metrics": {
-                name: {rule: _in_percent(scored) for rule, scored in by_rule.items()}
+                name: {r: _shown(METRICS[name], of) for r, of in by_rule.items()}
                 for name, by_rule in (run.metrics or {}).items()
             },
             "confusion": confusion_as_json(run.confusion),
@@ -182,9 +186,10 @@ def _show(
         return
     chosen = scores[config.selection]
     echo(
-        f"{title}: test {METRIC_NAMES[metric]} {chosen['test']:.2f} % at epoch "
-        f"{run.selected_epoch} of {config.epochs} (validation {chosen['val']:.2f}, "
-        f"training {chosen['train']:.2f})"
+        f"{title}: test {metric.words} "
+        f"{metric.with_unit(run.scores[config.selection].test)} at epoch "
+        f"{run.selected_epoch} of {config.epochs} (validation "
+        f"{metric.text(chosen['val'])}, training {metric.text(chosen['train'])})"
     )
     for words, values in (
         ("temperatures", run.selected.temperatures),
@@ -195,8 +200,8 @@ def _show(
     echo(f"checkpoint: {file}")
 
 
-def _in_percent(scores: "Scores") -> dict[str, float]:
-    return {part: 100.0 * getattr(scores, part) for part in ("train", "val", "test")}
+def _shown(metric: "Metric", scores: "Scores") -> dict[str, float]:
+    return {p: metric.shown(getattr(scores, p)) for p in ("train", "val", "test")}
 
 
 def _folder_name(

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from .results.comparison import Comparison as Comparison
     from .results.comparisons import Comparisons as Comparisons
     from .results.from_store import stored_comparisons as stored_comparisons
-    from .results.result import METRIC_NAMES as METRIC_NAMES
     from .run import run_comparisons as run_comparisons
     from .storage.export import export_stores as export_stores
     from .sweeps.state import Progress as Progress

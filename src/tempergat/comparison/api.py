@@ -15,11 +15,17 @@ from tempergat.comparison.plan import MethodsArgument, make_plan, read_graphs
 from tempergat.comparison.results.comparison import Comparison
 from tempergat.comparison.results.comparisons import Comparisons
 from tempergat.comparison.run import run_comparisons
-from tempergat.data import Dataset, GraphInput, ReadOptions, warn_of_notes
+from tempergat.data import (
+    Dataset,
+    GraphInput,
+    ReadOptions,
+    refuse_whole_graphs,
+    warn_of_notes,
+)
 from tempergat.training import Preparation, Recipe, choose_device, make_overrides
 
 # Not any sequence: a text is a sequence of texts, and stands for one graph.
-SeveralGraphs: TypeAlias = list[Any] | tuple[GraphInput, ...]
+SeveralGraphs: TypeAlias = list[Any] | tuple[GraphInput, ...] | Mapping[str, Any]
 
 
 class _Options(TypedDict, total=False):
@@ -42,6 +48,17 @@ class _Options(TypedDict, total=False):
     tune: int | None
     noise: str | Sequence[str] | None
     prepare: Preparation | None
+    # Settings, as the command's flags.
+    epochs: int | None
+    layers: int | None
+    hidden: int | None
+    heads: int | None
+    dropout: float | None
+    lr: float | None
+    training: Literal["full", "sampled"] | None
+    fanout: Sequence[int] | str | None
+    batch_size: int | None
+    eval_batch_size: int | None
 
 
 @overload
@@ -83,6 +100,7 @@ def compare(
     tune: int | None = None,
     noise: str | Sequence[str] | None = None,
     prepare: Preparation | None = None,
+    **keywords: Any,
 ) -> Comparison | Comparisons:
     """Which method wins on a graph, and is it real?
 
@@ -92,8 +110,9 @@ def compare(
     Args:
         graph: A name (`tempergat data list`), the path of a graph, a PyG `Data` or a
             `Dataset`; a generated graph with noisy features when left out. A list of
-            them is compared on one after another, each with its own recipe and metric.
-            All of them are read before the first is trained on.
+            them is compared on one after another, each with its own recipe and metric;
+            a mapping gives them names. All of them are read before the first is trained
+            on.
         methods: Names of methods (`tempergat methods`), callables
             `(in_channels, out_channels) -> Module` whose module is called as
             `module(x, edge_index)`, or a mapping from names to such callables; `mlp`
@@ -146,17 +165,23 @@ def compare(
             of each kind gives both, Gaussian noise first. Every seed has its own noise,
             the same for all methods.
         prepare: What else is done to features or model before every run.
+        **keywords: Settings by the names of the command's flags, like ``epochs=60``.
 
     Returns:
-        The comparison; of a list of graphs, the comparison of each and a summary.
+        The comparison; of several graphs, the comparison of each and a summary.
 
     Raises:
         UserError: An argument or the graph cannot be used.
         OutOfMemory: A single run does not fit in memory.
     """
-    overrides = make_overrides(settings, metric, class_weights)
-    several = isinstance(graph, list | tuple)
-    inputs = list(graph) if isinstance(graph, list | tuple) else [graph]
+    overrides = make_overrides(
+        settings, metric, class_weights, keywords=keywords, beside=compare
+    )
+    refuse_whole_graphs(graph)
+    several, names = isinstance(graph, list | tuple | Mapping), None
+    inputs: list[Any] = list(graph) if isinstance(graph, list | tuple) else [graph]
+    if isinstance(graph, Mapping):
+        names, inputs = list(graph), list(graph.values())
     if not inputs:
         raise UserError("there are no graphs; name some, like cora and citeseer")
     plans = [
@@ -171,6 +196,7 @@ def compare(
         plans = read_graphs(
             plans,
             several=several,
+            names=names,
             split=split,
             split_seed=split_seed,
             splits=splits,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from tempergat.base import joined
 from tempergat.comparison.plan import MOST_RUNS, backbone_of, has_choice
 from tempergat.stats import summarise
-from tempergat.training import Run, canonical_json
+from tempergat.training import Metric, Run, canonical_json, metric_of_settings
 
 # By method and split, the recipe that was chosen.
 Recipes = Mapping[tuple[str, int], str]
@@ -121,13 +121,18 @@ def recipe_means(runs: Sequence[Run], recipes: Recipes) -> list[dict[str, Any]]:
             own = [
                 r for r in runs if (r.method, recipe_kind(r.config)) == (method, kind)
             ]
-            test = [100.0 * s.test for r in own if (s := r.selected_scores) is not None]
+            done = [(r, s) for r in own if (s := r.selected_scores) is not None]
+            test = [_metric_of(run).shown(scores.test) for run, scores in done]
             means[kind] = summarise(test).mean
         plain, default = means.values()
         gain = None if plain is None or default is None else default - plain
         chosen = how_often(recipes, method)
         rows.append({"method": method, **means, "gain": gain, "chosen": chosen})
     return rows
+
+
+def _metric_of(run: Run) -> Metric:
+    return metric_of_settings(run.config.get("metric"))
 
 
 def _better(unit: Mapping[str, Sequence[Run]]) -> str:
@@ -140,6 +145,7 @@ def _better(unit: Mapping[str, Sequence[Run]]) -> str:
         judged = [run for run in unit[recipe] if run.seed in shared or not shared]
         val = [s.val for run in judged if (s := run.selected_scores) is not None]
         # Rounded, so that equal scores tie in whatever order they were summed up.
-        return len(val) - len(judged), round(summarise(val).mean or 0.0, 9)
+        merit = _metric_of(unit[recipe][0]).merit(summarise(val).mean or 0.0)
+        return len(val) - len(judged), round(merit, 9)
 
     return max(unit, key=place)

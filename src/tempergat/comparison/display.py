@@ -10,7 +10,7 @@ from tempergat.comparison.report.formats import mean_and_std
 from tempergat.comparison.results.comparison import Comparison
 from tempergat.comparison.sweeps.state import Progress
 from tempergat.stats import Summary, summarise
-from tempergat.training import Run
+from tempergat.training import Run, metric_of_settings
 
 
 class Display:
@@ -60,6 +60,7 @@ class Lines(Display):
 
     def start(self, plan: Plan, lines: Sequence[str]) -> None:
         self._selection = plan.selection
+        self.metric = metric_of_settings(plan.configs[0].metric)
         self._finished: dict[str, list[Run]] = {name: [] for name in plan.methods}
         # Of the methods with finished runs.
         self.summaries: dict[str, Summary] = {}
@@ -86,7 +87,7 @@ class Lines(Display):
             shown = choose(self._finished[method]).compared
             done = [run for run in shown if run.status == "done"]
             self.summaries[method] = summarise(
-                [100.0 * run.scores[self._selection].test for run in done],
+                [self.metric.shown(run.scores[self._selection].test) for run in done],
                 failed=len(shown) - len(done),
             )
 
@@ -103,7 +104,8 @@ class Lines(Display):
             summary = self.summaries[method]
             failed = f", {summary.failed} failed" if summary.failed else ""
             self._say(
-                f"{method}: {mean_and_std(summary.mean, summary.std)} over "
+                f"{method}: "
+                f"{mean_and_std(summary.mean, summary.std, self.metric.digits)} over "
                 f"{counted(summary.runs, 'run')}{failed}; {runs_done(progress)}"
                 f"{time_left(progress)}"
             )

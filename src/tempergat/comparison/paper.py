@@ -56,5 +56,5 @@ def published_scores(result: DatasetResult) -> dict[str, PaperCell]:
     return {
         method: cell
         for method, cell in read_paper().get(result.dataset, {}).items()
-        if cell.metric == result.metric and method in result.methods
+        if cell.metric == result.metric.name and method in result.methods
     }

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import repeat
 from pathlib import Path
 from typing import Any, Literal
 
@@ -199,7 +200,12 @@ def make_plan(
 
 
 def read_graphs(
-    plans: Sequence[Plan], *, several: bool, splits: int | None = None, **options: Any
+    plans: Sequence[Plan],
+    *,
+    several: bool,
+    names: Sequence[str] | None = None,
+    splits: int | None = None,
+    **options: Any,
 ) -> list[Plan]:
     """Read the graph of every plan, and refuse what cannot be compared on.
 
@@ -207,6 +213,7 @@ def read_graphs(
         plans: What to compare.
         several: Whether a list of graphs was asked for: those that come with splits
             keep them where `splits` is given.
+        names: What each graph is called; None for the names that they have.
         splits: How many splits to make for a graph that comes with none.
         **options: Further arguments of `load_splits`.
 
@@ -217,8 +224,10 @@ def read_graphs(
         UserError: A graph cannot be read, is given twice, or cannot be trained on with
             its settings.
     """
-    complete, names = [], dict[str, str]()
-    for plan in plans:
+    complete, known = [], dict[str, str]()
+    for name, plan in zip(names or repeat(None), plans, strict=False):
+        if names is not None and not (isinstance(name, str) and name.strip()):
+            raise UserError(f"a graph is called {name!r}; give it a name in words")
         graphs = load_splits(
             plan.graph,
             max_splits=len(plan.seeds),
@@ -226,18 +235,20 @@ def read_graphs(
             keep_given_splits=several,
             **options,
         )
+        if name is not None:
+            graphs = {n: replace(one, name=name) for n, one in graphs.items()}
         first = next(iter(graphs.values()))
         configs = tuple(settings_on(config, first) for config in plan.configs)
         complete.append(replace(plan, configs=configs, graphs=graphs))
     for plan in complete:
         graph = plan.first_graph
         identity = graph.graph_fingerprint or graph.fingerprint
-        if identity in names:
+        if identity in known:
             raise UserError(
-                f"{names[identity]} and {graph.name} are the same graph; give each "
+                f"{known[identity]} and {graph.name} are the same graph; give each "
                 "graph once"
             )
-        names[identity] = graph.name
+        known[identity] = graph.name
         for with_split in plan.graphs.values():
             refuse_untrainable(with_split)
         for config in plan.configs:

@@ -4,6 +4,7 @@ The sampler has a fixed seed, so the same scores lead to the same proposals in t
 order: a search that was stopped continues when it is run again.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from tempergat.base import UserError
 from tempergat.nn import BACKBONES, METHODS
 from tempergat.stats import Summary, summarise
-from tempergat.training import Run, RunConfig
+from tempergat.training import Run, RunConfig, metric_of_settings
 
 Setting = bool | int | float | str | None
 
@@ -88,8 +89,9 @@ class Proposals:
         sampler_seed: int,
     ) -> None:
         self._optuna = require_optuna()
+        self._metric = metric_of_settings(config.metric)
         self._study = self._optuna.create_study(
-            direction="maximize",
+            direction="maximize" if self._metric.better == "higher" else "minimize",
             sampler=self._optuna.samplers.TPESampler(seed=sampler_seed),
         )
         self._config = config
@@ -104,7 +106,12 @@ class Proposals:
 
         Where a run failed in every trial, the first: the recipe's own settings.
         """
-        return max(self.trials, key=lambda t: -1.0 if t.score is None else t.score)
+
+        def merit(trial: Trial) -> float:
+            score = trial.score
+            return -math.inf if score is None else float(self._metric.merit(score))
+
+        return max(self.trials, key=merit)
 
     def config_of(self, trial: Trial) -> RunConfig:
         """The method's settings in a trial."""
@@ -129,7 +136,8 @@ class Proposals:
         Only their validation scores are looked at.
         """
         done = [run for run in runs if run.status == "done"]
-        scores = [100.0 * run.scores[self._config.selection].val for run in done]
+        rule = self._config.selection
+        scores = [self._metric.shown(run.scores[rule].val) for run in done]
         trial = Trial(
             self._config.method,
             len(self.trials),

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .loading import load as load
     from .loading import load_splits as load_splits
     from .loading import named_entry as named_entry
+    from .loading import refuse_whole_graphs as refuse_whole_graphs
     from .loading import warn_of_notes as warn_of_notes
     from .noise import gaussian as gaussian
     from .noise import missing as missing

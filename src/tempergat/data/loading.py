@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import torch
+from torch import Tensor
 from torch_geometric.data import Data, HeteroData
+from torch_geometric.data import Dataset as GraphDataset
 
 from tempergat.base import UserError
 from tempergat.data.catalog.entries import CATALOG, Entry, find_entry
@@ -24,6 +26,8 @@ from tempergat.data.user.open_graph import USER_SUFFIXES, open_user_graph, short
 from tempergat.data.user.options import ReadOptions, option_flag
 from tempergat.data.user.validate import OF_WHOLE_GRAPHS
 
+# Of a list of graphs, to tell whether each has one target.
+_GRAPHS_LOOKED_AT = 8
 GraphInput: TypeAlias = Dataset | Data | HeteroData | str | os.PathLike[str]
 
 
@@ -286,6 +290,33 @@ def load_splits(
         datasets = {first.split_number: first}
         datasets |= {number: opened.choose(number) for number in range(1, count)}
     return _with_overlaps(_with_all_parts(datasets)) if count > 1 else datasets
+
+
+def refuse_whole_graphs(given: Any) -> None:
+    """Refuses graphs of which each has one target: a data set for another task.
+
+    Raises:
+        UserError: They are such graphs.
+    """
+    if not isinstance(given, list | tuple | GraphDataset) or not len(given):
+        return
+    # A data set may make each graph anew.
+    first = [given[number] for number in range(min(len(given), _GRAPHS_LOOKED_AT))]
+    if all(map(_has_one_target, first)):
+        kind = "regression" if first[0].y.is_floating_point() else "classification"
+        raise UserError(
+            f"{len(given)} graphs with one target each are one data set, for graph "
+            f"{kind}; here the classes of nodes are told. Use the layers in a model of "
+            "your own, and tempergat.GraphLoader for its batches"
+        )
+
+
+def _has_one_target(graph: Any) -> bool:
+    """Whether it is a graph of several nodes with one target for all."""
+    if not isinstance(graph, Data) or graph.num_nodes == 1:
+        return False
+    y = graph.get("y")
+    return isinstance(y, Tensor) and (y.dim() == 0 or y.size(0) == 1)
 
 
 def _with_overlaps(datasets: dict[int, Dataset]) -> dict[int, Dataset]:

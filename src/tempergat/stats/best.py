@@ -31,8 +31,8 @@ _SENSIBLE_PAIRS = (5, 6, 8, 10, 15, 20, 30, 40, 50, 75, 100)
 # A number of pairs is enough where a test succeeds in four of five studies.
 _POWER_QUANTILE = float(scipy.special.ndtri(0.8))
 _DRAWS = 400
-# The least difference that may be denied.
-_A_POINT = 1.0
+# The least difference of scores in percent that may be denied.
+A_POINT = 1.0
 
 
 @dataclass(frozen=True)
@@ -223,6 +223,7 @@ def claim_beats(
     step: float = 0.0,
     *,
     claims: int = 1,
+    least: float | None = A_POINT,
 ) -> Claim:
     """What tests say of "some method beats the baseline".
 
@@ -233,11 +234,12 @@ def claim_beats(
         step: As for `best_set`.
         claims: How many claims are made together. A denial is wrong in 5 % of studies
             at most, with all of them.
+        least: The least difference that may be denied; None to deny none.
     """
     compared = compare_to_baseline(scores, baseline, test_to_train, step)
     tested = [_p_above(c, 0.0) for c in compared if c.t_p is not None]
     is_shown = bool(tested) and len(tested) * min(tested) < ALPHA
-    return claim_of(compared, is_shown, test_to_train, claims=claims)
+    return claim_of(compared, is_shown, test_to_train, claims=claims, least=least)
 
 
 def claim_of(
@@ -246,6 +248,7 @@ def claim_of(
     test_to_train: float = 0.0,
     *,
     claims: int = 1,
+    least: float | None = A_POINT,
 ) -> Claim:
     """The claim that some method of comparisons beats its baseline.
 
@@ -254,6 +257,7 @@ def claim_of(
         is_shown: Whether a test has shown it.
         test_to_train: As for `best_set`.
         claims: As for `claim_beats`.
+        least: As for `claim_beats`.
     """
     tested = [c for c in compared if c.standard_error]
     best = min(tested, key=lambda c: _p_above(c, 0.0), default=None)
@@ -264,9 +268,9 @@ def claim_of(
     level = ALPHA / claims
     is_constant = not any(c.std for c in compared)
     needed = None
-    if len(tested) == len(compared):
-        # Every difference is tested at this level: all must be below a point.
-        if all(1.0 - _p_above(c, _A_POINT) < level for c in tested):
+    if len(tested) == len(compared) and least is not None:
+        # Every difference is tested at this level: all must be below it.
+        if all(1.0 - _p_above(c, least) < level for c in tested):
             return Claim("at most a point", best, "", None)
         needed = _pairs_needed(tested, test_to_train, level)
     return Claim("not shown", best, "no spread" if is_constant else "", needed)
@@ -327,6 +331,6 @@ def _pairs_needed(
             for one in (ALPHA / len(tested), level)
         )
         is_shown = (difference > shown * then).any()
-        if is_shown or (_A_POINT - difference > denied * then).all():
+        if is_shown or (A_POINT - difference > denied * then).all():
             return pairs
     return None

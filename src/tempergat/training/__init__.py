@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from .devices.memory import group_size as group_size
     from .devices.memory import groups_at_once as groups_at_once
     from .devices.memory import keep_freed_memory as keep_freed_memory
-    from .evaluate import constant_score as constant_score
     from .graphs.inputs import notes_on_unused_edges as notes_on_unused_edges
     from .graphs.inputs import row_transform as row_transform
     from .graphs.inputs import scaled_edges as scaled_edges
@@ -24,6 +23,9 @@ if TYPE_CHECKING:
     from .groups import make_loop as make_loop
     from .groups import train_group as train_group
     from .loop import Loop as Loop
+    from .metrics import METRICS as METRICS
+    from .metrics import Metric as Metric
+    from .metrics import metric_of_settings as metric_of_settings
     from .preparation import Preparation as Preparation
     from .preparation import noise_on_features as noise_on_features
     from .preparation import parse_noise as parse_noise

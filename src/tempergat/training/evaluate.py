@@ -6,8 +6,6 @@ captured as a CUDA graph.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-
 import torch
 from torch import Tensor
 
@@ -110,65 +108,6 @@ def _mean_over_classes(scores: Tensor, counted: Tensor, ranking: Tensor) -> Tens
     else:
         score = (scores.double() * counted).sum() / counted.sum()
     return torch.where(ranking.isnan().any(), torch.nan, score)
-
-
-CLASS_METRICS: dict[str, Callable[[Tensor, Tensor, int], Tensor]] = {
-    "accuracy": accuracy,
-    # With one class per node, every wrong prediction is one false positive and one
-    # false negative, and F1 over all classes pooled is the accuracy.
-    "micro_f1": accuracy,
-    "macro_f1": macro_f1,
-}
-RANKING_METRICS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "roc_auc": roc_auc,
-    "average_precision": average_precision,
-}
-
-
-def constant_score(metric: str, counts: Sequence[int], label: int) -> float:
-    """What a run would score whose answer is the same for every node.
-
-    Args:
-        metric: One of `MetricName`.
-        counts: Nodes of each class.
-        label: The class that is the answer.
-    """
-    nodes = sum(counts)
-    present = sum(count > 0 for count in counts)
-    if metric == "roc_auc":
-        return 0.5
-    if metric == "average_precision":
-        return counts[1] / nodes if len(counts) == 2 else 1 / present
-    if metric == "macro_f1":
-        classes = present + (counts[label] == 0)
-        return 2 * counts[label] / (nodes + counts[label]) / classes
-    return counts[label] / nodes
-
-
-def scores_of_parts(
-    metric: str,
-    logits: Tensor,
-    nodes: Mapping[str, Tensor],
-    labels: Mapping[str, Tensor],
-) -> Tensor:
-    """The score of one run on each part of the nodes, float64, [parts].
-
-    Args:
-        metric: One of `MetricName`.
-        logits: Class scores of all nodes, [num_nodes, classes].
-        nodes: The nodes of each part.
-        labels: Their classes.
-    """
-    is_ranking = metric in RANKING_METRICS
-    outputs = log_odds(logits) if is_ranking else logits.argmax(dim=-1)
-    scores = []
-    for part, inside in nodes.items():
-        judged = (outputs.index_select(0, inside), labels[part])
-        if is_ranking:
-            scores.append(RANKING_METRICS[metric](*judged))
-        else:
-            scores.append(CLASS_METRICS[metric](*judged, logits.size(-1)))
-    return torch.stack(scores)
 
 
 def log_odds(logits: Tensor) -> Tensor:

@@ -242,7 +242,7 @@ class Loop:
         fails = ~finite & (self.failed_epoch == 0)
         self.failed_epoch += fails * self.epoch
         merits = {
-            "best_val_accuracy": scores[:, SPLITS.index("val")],
+            "best_val_accuracy": self.task.metric.merit(scores[:, SPLITS.index("val")]),
             "best_val_loss": -val_loss,
             "last_epoch": self.epoch.double().expand_as(val_loss),
         }

@@ -22,6 +22,7 @@ from tempergat.nn import (
 )
 from tempergat.training.devices.choice import device_name
 from tempergat.training.loop import COLUMNS, Loop
+from tempergat.training.metrics import Metric
 from tempergat.training.record import (
     LayerRecord,
     Run,
@@ -86,7 +87,7 @@ def finished_runs(
                 "reason": _failure_reason(rows[failed_epoch - 1], failed_epoch),
             }
         else:
-            scores = scores_by_rule(rows)
+            scores = scores_by_rule(rows, loop.task.metric)
             epochs = {r: chosen.epoch for r, chosen in scores.items()}
             learned = None
             if at_epochs:
@@ -244,12 +245,12 @@ def thinned_curves(history: np.ndarray) -> dict[str, tuple[float, ...]]:
     return curves
 
 
-def scores_by_rule(history: np.ndarray) -> dict[str, Scores]:
+def scores_by_rule(history: np.ndarray, metric: Metric) -> dict[str, Scores]:
     """Scores at the epoch that each rule chooses; history is one run's rows."""
     columns = dict(zip(COLUMNS, history.T, strict=True))
     # numpy's argmax and argmin return the first of equal values.
     places = {
-        "best_val_accuracy": int(np.argmax(columns["val"])),
+        "best_val_accuracy": int(np.argmax(metric.merit(columns["val"]))),
         "last_epoch": len(history) - 1,
         "best_val_loss": int(np.argmin(columns["val_loss"])),
     }

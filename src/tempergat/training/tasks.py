@@ -19,12 +19,11 @@ from tempergat.data import (
     make_split,
 )
 from tempergat.training.evaluate import (
-    RANKING_METRICS,
     balanced_weights,
     confusion_counts,
     has_several_classes,
-    scores_of_parts,
 )
+from tempergat.training.metrics import METRICS, Metric, scores_of_parts
 from tempergat.training.runs.models import State
 from tempergat.training.settings.config import RunConfig
 from tempergat.training.settings.recipes import metric_of_run
@@ -67,7 +66,7 @@ class NodeClasses:
     nodes: Mapping[str, Tensor]
     labels: Mapping[str, Tensor]
     num_classes: int
-    metric: str
+    metric: Metric
     class_weights: Tensor | None
     device: torch.device
 
@@ -106,14 +105,18 @@ class NodeClasses:
         one class only, and in large graphs.
         """
         rows, labels = targets
-        metrics = ["accuracy", "macro_f1"]
         is_small = logits.numel() <= _MOST_RANKED_SCORES
-        if is_small and all(map(has_several_classes, labels.values())):
-            metrics += RANKING_METRICS
+        ranks = is_small and all(map(has_several_classes, labels.values()))
+        metrics = [
+            metric
+            for name, metric in METRICS.items()
+            # It is the accuracy, where each node has one class.
+            if name != "micro_f1" and (ranks or not metric.ranks)
+        ]
         predicted = logits.argmax(dim=-1).index_select(0, rows["test"])
         return {
             "confusion": confusion_counts(predicted, labels["test"], logits.size(-1)),
-            **{name: scores_of_parts(name, logits, rows, labels) for name in metrics},
+            **{m.name: scores_of_parts(m, logits, rows, labels) for m in metrics},
         }
 
 
@@ -127,11 +130,11 @@ def node_classes(
             the metric needs two.
     """
     nodes, labels = _splits(dataset)
-    metric = metric_of_run(config, dataset)
-    for split, classes in labels.items() if metric in RANKING_METRICS else ():
+    metric = METRICS[metric_of_run(config, dataset)]
+    for split, classes in labels.items() if metric.ranks else ():
         if not has_several_classes(classes):
             raise UserError(
-                f"{metric} compares classes, but all {classes.numel()} "
+                f"{metric.name} compares classes, but all {classes.numel()} "
                 f"{_SPLIT_WORDS[split]} nodes of {dataset.name} are of class "
                 f"{_name_of(classes[0], dataset)}; choose another metric, like "
                 "macro_f1, or another split"

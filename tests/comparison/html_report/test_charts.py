@@ -16,6 +16,7 @@ from tempergat.comparison.html_report.line_charts import (
 )
 from tempergat.comparison.results.from_runs import dataset_result
 from tempergat.nn import METHODS as OURS
+from tempergat.training import METRICS
 from tests.support.made_up_comparisons import comparison
 from tests.support.made_up_runs import METHODS, study
 
@@ -34,12 +35,12 @@ def test_the_band_is_the_deviation_of_the_tables() -> None:
 def test_one_epoch_has_no_learning_curve() -> None:
     shown = comparison()
     runs = [replace(run, curves={"epoch": (1,), "val": (0.5,)}) for run in shown.runs]
-    assert curves_chart(runs, shown.result.methods, "accuracy") is None
+    assert curves_chart(runs, shown.result.methods, METRICS["accuracy"]) is None
 
 
 def test_epochs_are_whole_numbers() -> None:
     shown = comparison()
-    drawn = curves_chart(shown.runs, shown.result.methods, "accuracy") or ""
+    drawn = curves_chart(shown.runs, shown.result.methods, METRICS["accuracy"]) or ""
     # Runs have three epochs; half of one is no tick.
     assert ">2</text>" in drawn
     assert "1.5</text>" not in drawn
@@ -105,7 +106,7 @@ def test_of_many_methods_each_has_a_panel_beside_its_backbone() -> None:
     (first, *_) = comparison().runs
     runs = [replace(first, method=method) for method in METHODS]
     for width, per_row in ((svg.WIDE, 4), (svg.NARROW, 2)):
-        drawn = curves_chart(runs, METHODS, "accuracy", width) or ""
+        drawn = curves_chart(runs, METHODS, METRICS["accuracy"], width) or ""
         titles = re.findall(r'x="([\d.]+)" y="\d+" class="name strong">(\w+)<', drawn)
         assert sorted(name for _, name in titles) == sorted(METHODS)
         assert len({x for x, _ in titles}) == per_row

@@ -8,13 +8,16 @@ import pytest
 
 from tempergat.base import UserError
 from tempergat.comparison.paper import published_scores, read_paper
-from tempergat.comparison.report.formats import percent, signed
+from tempergat.comparison.report.formats import signed
 from tempergat.comparison.results.comparison import Comparison
 from tempergat.comparison.results.comparisons import Comparisons
 from tempergat.comparison.results.from_runs import dataset_result
 from tempergat.comparison.results.result import DatasetResult
+from tempergat.training import METRICS
 from tests.support.made_up_comparisons import comparison, hostile_comparison
 from tests.support.made_up_runs import METHODS, study
+
+percent = METRICS["accuracy"].text
 
 
 class _Page(HTMLParser):

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+import tempergat
 from tempergat.base import UserError
 from tempergat.training import (
     PARTS,
@@ -25,6 +26,20 @@ SETTINGS = {
     "layers": 4,
     "dropout": 0.25,
 }
+
+
+def test_flags_of_the_commands_are_arguments_in_python() -> None:
+    model = tempergat.train("demo", "gat", progress=False, epochs=2, hidden=8)
+    assert (model.config.epochs, model.config.hidden_channels) == (2, 8)
+    found = tempergat.compare("demo", ["gat"], 1, progress=False, epochs=2, lr=None)
+    assert {run.config["epochs"] for run in found.runs} == {2}
+    for call in (tempergat.train, tempergat.compare):
+        with pytest.raises(UserError, match="no argument 'epoch'; did you mean epochs"):
+            call("demo", epoch=2)
+        with pytest.raises(UserError, match="epochs is given twice"):
+            call("demo", epochs=2, settings={"epochs": 3})
+    with pytest.raises(UserError, match="no argument 'run'; did you mean runs"):
+        tempergat.compare("demo", run=2)
 
 
 def test_settings_replace_those_of_the_recipe_for_every_method() -> None:

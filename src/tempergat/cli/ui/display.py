@@ -154,8 +154,9 @@ class TerminalDisplay(Lines):
         line = runs_done(progress)
         means = {m: s.mean for m, s in self.summaries.items() if s.mean is not None}
         if means:
-            mean, method = max((mean, method) for method, mean in means.items())
-            line += f"; best so far {method} {mean:.2f}"
+            metric = self.metric
+            _, method = max((metric.merit(mean), m) for m, mean in means.items())
+            line += f"; best so far {method} {metric.text(means[method])}"
         filled = round(_BAR_WIDTH * done / max(progress.runs, 1))
         bar = Text("━" * filled, style="green")
         bar.append("━" * (_BAR_WIDTH - filled), style="dim")
@@ -182,8 +183,8 @@ class TerminalDisplay(Lines):
             return (method, "", "", f"0/{runs}", state)
         return (
             method,
-            mean_and_std(summary.mean, summary.std),
-            interval_text(summary),
+            mean_and_std(summary.mean, summary.std, self.metric.digits),
+            interval_text(summary, self.metric),
             f"{done}/{runs}",
             state,
         )

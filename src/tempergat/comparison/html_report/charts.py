@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tempergat.comparison.html_report import svg
-from tempergat.comparison.report.formats import mean_and_std, percent
+from tempergat.comparison.report.formats import mean_and_std
 from tempergat.comparison.report.tables import (
     indistinct_groups,
     interval_text,
     shown_interval,
 )
 from tempergat.comparison.results.result import (
-    METRIC_NAMES,
     DatasetResult,
     MethodResult,
 )
@@ -61,12 +60,12 @@ def strips_chart(
         left, height = _NARROW_LEFT, _NARROW_ROW
     bottom = _STRIP_TOP + height * len(rows)
     scores = [score for row in rows for score in row.scores.values()]
-    low, high = svg.padded(scores, within=(0.0, 100.0))
+    metric = result.metric
+    low, high = svg.padded(scores, within=metric.bounds)
     scale = svg.Scale(low, high, left, width - _STRIP_RIGHT)
-    metric = METRIC_NAMES[result.metric]
     ticks = svg.ticks(low, high, 7 if is_wide else 4)
     drawing = svg.Drawing()
-    drawing.x_axis(scale, bottom, _STRIP_TOP, ticks, f"test {metric} (%)")
+    drawing.x_axis(scale, bottom, _STRIP_TOP, ticks, f"test {metric.axis}")
     means = {row.method: row.summary.mean for row in rows}
     if baseline is not None and means.get(baseline) is not None:
         x = scale(means[baseline] or 0.0)
@@ -79,7 +78,9 @@ def strips_chart(
         else:
             drawing.text(left, top + 11, row.method, class_="name")
         _draw_strip(drawing, row, result, scale, y)
-    return drawing.svg(width, bottom + 48, f"Test {metric} of every run by method")
+    return drawing.svg(
+        width, bottom + 48, f"Test {metric.words} of every run by method"
+    )
 
 
 def _draw_strip(
@@ -89,20 +90,20 @@ def _draw_strip(
     scale: svg.Scale,
     y: float,
 ) -> None:
-    colour = svg.colour_of(row.method, result.methods)
+    metric, colour = result.metric, svg.colour_of(row.method, result.methods)
     for place, (seed, score) in enumerate(row.scores.items()):
-        words = f"{row.method}, seed {seed}: {percent(score)}"
+        words = f"{row.method}, seed {seed}: {metric.text(score)}"
         dot = {"cx": scale(score), "cy": y + _HEIGHTS[place % len(_HEIGHTS)], "r": 3.0}
         drawing.add("circle", words, **dot, class_=f"dot {colour}")
     mean = row.summary.mean or 0.0
-    words = f"{row.method}: mean {percent(mean)}"
-    interval = shown_interval(row.summary)
+    words = f"{row.method}: mean {metric.text(mean)}"
+    interval = shown_interval(row.summary, metric)
     if interval is not None:
         low, high = (scale(end) for end in interval)
         drawing.line(low, y, high, y, f"interval {colour}")
-        words += f", 95 % interval {interval_text(row.summary)}"
+        words += f", 95 % interval {interval_text(row.summary, metric)}"
     drawing.mark(row.method, scale(mean), y, colour, words)
-    drawing.text(scale.end + 12, y + 4, percent(mean), class_="value")
+    drawing.text(scale.end + 12, y + 4, metric.text(mean), class_="value")
 
 
 def cost_chart(
@@ -138,20 +139,20 @@ def cost_chart(
     y = svg.Scale(low, high, _COST_BOTTOM, _COST_TOP)
     ticks = svg.log_ticks(10.0**left, 10.0**right)
     places, numbers = map(math.log10, ticks), list(map(svg.number_text, ticks))
-    metric = METRIC_NAMES[result.metric]
-    label = f"test {metric} (%)"
+    metric = result.metric
+    label = f"test {metric.axis}"
     drawing = svg.Drawing()
     drawing.x_axis(x, _COST_BOTTOM, _COST_TOP, list(places), axis, numbers)
     drawing.y_axis(y, _COST_LEFT, x.end, svg.ticks(low, high), label)
     marks = {}
     for row, mean, value in shown:
         marks[row.method] = (x(math.log10(value)), y(mean))
-        score = mean_and_std(mean, row.summary.std)
+        score = mean_and_std(mean, row.summary.std, metric.digits)
         words = f"{row.method}: {score}, {value:,.3g} {axis}"
         colour = svg.colour_of(row.method, result.methods)
         drawing.mark(row.method, *marks[row.method], colour, words)
     _draw_names(drawing, marks)
-    name = f"Test {metric} against {axis} by method"
+    name = f"Test {metric.words} against {axis} by method"
     return drawing.svg(width, _COST_HEIGHT, name)
 
 

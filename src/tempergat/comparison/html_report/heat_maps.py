@@ -106,7 +106,7 @@ def differences_chart(results: Mapping[str, DatasetResult]) -> str | None:
             if method in compared[column]:
                 x = svg.NAME_WIDTH + column * _MAP_CELL_WIDTH
                 pair = compared[column][method]
-                _draw_difference(drawing, x, y, result.dataset, pair, largest)
+                _draw_difference(drawing, x, y, result, pair, largest)
     width = svg.NAME_WIDTH + len(results) * _MAP_CELL_WIDTH + 6
     height = _MAP_TOP + len(methods) * _MAP_CELL_HEIGHT + 6
     name = "Difference to the baseline by method and graph"
@@ -117,7 +117,7 @@ def _draw_difference(
     drawing: svg.Drawing,
     x: float,
     y: float,
-    graph: str,
+    result: DatasetResult,
     pair: PairedComparison,
     largest: float,
 ) -> None:
@@ -127,15 +127,17 @@ def _draw_difference(
     star, weight = "", ""
     if pair.verdict in ("better", "worse"):
         star, weight = " *", " strong"
+    by = f"{signed(difference)} {result.metric.points}".rstrip()
+    gains = result.metric.merit(difference) > 0
     words = (
-        f"{pair.method} on {graph}: {signed(difference)} points against "
+        f"{pair.method} on {result.dataset}: {by} against "
         f"{pair.baseline}, p {p_value(pair.t_p_holm)}, {pair.verdict}"
     )
     strength = abs(difference) / largest if largest else 0.0
     drawing.add(
         "rect", words,
         x=x + 1.0, y=y + 1.0, width=_MAP_CELL_WIDTH - 2, height=_MAP_CELL_HEIGHT - 2,
-        rx=3, class_="gain" if difference > 0 else "loss",
+        rx=3, class_="gain" if gains else "loss",
         fill_opacity=0.05 + 0.6 * strength,
     )  # fmt: skip
     drawing.text(

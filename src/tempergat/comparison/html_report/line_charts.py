@@ -9,7 +9,7 @@ import numpy as np
 
 from tempergat.comparison.html_report import svg
 from tempergat.nn import METHODS
-from tempergat.training import Run
+from tempergat.training import Metric, Run
 
 # By the attribute of a `LayerRecord`: the figure's title and its axis.
 LEARNED = {
@@ -67,7 +67,7 @@ class Line:
 def curves_chart(
     runs: Sequence[Run],
     methods: tuple[str, ...],
-    metric: str,
+    metric: Metric,
     width: float = svg.WIDE,
 ) -> str | None:
     """Validation scores, with a panel for each backbone; None where none was recorded.
@@ -78,11 +78,11 @@ def curves_chart(
     Args:
         runs: All runs.
         methods: The methods of the report, in order.
-        metric: The metric's name.
+        metric: The metric.
         width: Of the page.
     """
     by_backbone: dict[str, list[Line]] = {}
-    for line in lines_of(runs, methods, _validation):
+    for line in lines_of(runs, methods, partial(_validation, metric)):
         known = METHODS.get(line.name)
         backbone = known.backbone if known else _OTHER_METHODS
         by_backbone.setdefault(backbone, []).append(line)
@@ -104,8 +104,8 @@ def curves_chart(
         panels = {line.name: _with_backbone(line, lines) for line in lines}
     return _panels_chart(
         panels,
-        f"Validation {metric} over epochs by method",
-        f"validation {metric} (%)",
+        f"Validation {metric.words} over epochs by method",
+        f"validation {metric.axis}",
         sizes[width < svg.WIDE],
         lowest=_lowest(lines),
     )
@@ -144,12 +144,12 @@ def learned_chart(
     return _panels_chart(panels, title, label, size) if panels else None
 
 
-def _validation(run: Run) -> Mapping[int, float]:
+def _validation(metric: Metric, run: Run) -> Mapping[int, float]:
     curves = run.curves or {}
     if "epoch" not in curves or "val" not in curves:
         return {}
     return {
-        int(epoch): 100.0 * value
+        int(epoch): metric.shown(value)
         for epoch, value in zip(curves["epoch"], curves["val"], strict=True)
     }
 

@@ -16,7 +16,6 @@ from tempergat.comparison.report.formats import (
     as_latex,
     as_markdown,
     as_plain_csv,
-    percent,
 )
 from tempergat.nn import description_of
 
@@ -62,7 +61,6 @@ def _environment() -> Environment:
         "copies": _copies,
         "description": description_of,
         "json_block": _json_block,
-        "percent": percent,
         "sentence": _as_sentence,
         "sort_key": _sort_key,
     }

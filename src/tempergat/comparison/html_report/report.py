@@ -31,7 +31,7 @@ from tempergat.comparison.paper import published_scores
 from tempergat.comparison.report.sentences import ONE_CLASS_MARK, claims
 from tempergat.comparison.report.tables import shown_interval
 from tempergat.comparison.results.across_graphs import summary_verdict
-from tempergat.comparison.results.result import METRIC_NAMES, DatasetResult
+from tempergat.comparison.results.result import DatasetResult
 
 if TYPE_CHECKING:
     from tempergat.comparison.results.comparison import Comparison
@@ -194,9 +194,9 @@ def _figures(comparison: "Comparison") -> list[_Figure]:
     methods, rows = result.methods, result.results
     if not any(row.scores for row in rows):
         return []
-    has_bars = any(shown_interval(row.summary) for row in rows)
+    has_bars = any(shown_interval(row.summary, result.metric) for row in rows)
     band = "Means over runs; bands are one standard deviation to each side."
-    curves = partial(curves_chart, runs, methods, METRIC_NAMES[result.metric])
+    curves = partial(curves_chart, runs, methods, result.metric)
     costs = {c: _for_both_widths(partial(cost_chart, result, runs, c)) for c in COSTS}
     costs = {cost: chart for cost, chart in costs.items() if chart}
     figures = [
@@ -242,7 +242,8 @@ def _figures(comparison: "Comparison") -> list[_Figure]:
 
 def _confusions(result: DatasetResult, class_names: tuple[str, ...] | None) -> _Figure:
     """The confusion matrices of all methods, the best one's first."""
-    means = {row.method: row.summary.mean or 0.0 for row in result.results}
+    merit = result.metric.merit
+    means = {row.method: merit(row.summary.mean or 0.0) for row in result.results}
     counts = {row.method: row.confusion for row in result.results if row.confusion}
     caption = (
         "Test nodes of all runs. Rows are true classes; numbers are percent of a row."

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from tempergat.comparison.html_report.page import rendered
 from tempergat.comparison.html_report.svg import Scale
 from tempergat.comparison.paper import PaperCell
-from tempergat.comparison.report.formats import Table, mean_and_std, percent, signed
+from tempergat.comparison.report.formats import Table, mean_and_std, signed
 from tempergat.comparison.report.sentences import (
     answer,
     claims,
@@ -65,7 +65,11 @@ def score_table(
         "verdicts": ("verdict", AGAINST_BACKBONE, COULD_BE_BEST),
         "notes": notes,
         "badges": [
-            ("best" if comparison.best_set == (row.method,) else "highest mean")
+            (
+                "best"
+                if comparison.best_set == (row.method,)
+                else f"{result.metric.best} mean"
+            )
             if highest is not None and row.summary.mean == highest
             else ""
             for row in result.results
@@ -73,7 +77,7 @@ def score_table(
         "compared": bool(shown_comparisons(result)),
         "baseline": comparison.baseline,
         "largest_class": LARGEST_CLASS,
-        "largest_score": "-" if largest is None else percent(largest.mean),
+        "largest_score": result.metric.text(largest.mean if largest else None),
     }
 
 
@@ -114,8 +118,9 @@ def notebook_html(result: DatasetResult, table: Table) -> str:
     """
     scores = [list(row.scores.values()) for row in result.results]
     every = [score for row in scores for score in row]
+    text = result.metric.text
     low, high = (min(every), max(every)) if every else (0.0, 0.0)
-    span = f", {percent(low)} to {percent(high)}" if every else ""
+    span = f", {text(low)} to {text(high)}" if every else ""
     return rendered(
         "html_report/notebook.html",
         answer=answer(result),
@@ -126,4 +131,5 @@ def notebook_html(result: DatasetResult, table: Table) -> str:
         methods=result.methods,
         scores=scores,
         x=Scale(low, high, _LEFT, _RIGHT),
+        text=text,
     )

@@ -9,9 +9,10 @@ from tempergat.base import printable
 from tempergat.base.figures import new_figure, style
 from tempergat.comparison.html_report.svg import shortened
 from tempergat.comparison.report.tables import indistinct_groups, shown_interval
-from tempergat.comparison.results.result import METRIC_NAMES, DatasetResult
+from tempergat.comparison.results.result import DatasetResult
 from tempergat.nn import METHODS
 from tempergat.stats import RankTable, Summary
+from tempergat.training import Metric
 
 _BACKBONE_LOOK = {
     "gcn": ("#8C8C8C", "s"),
@@ -43,7 +44,7 @@ def result_figure(result: DatasetResult, baseline: str | None = None) -> Figure:
             steps = np.arange(len(values), dtype=np.float64)
             heights = row + (steps * 0.6180339887 % 1.0 - 0.5) * 0.6
             axes.scatter(values, heights, s=9, color=colour, alpha=0.5, linewidths=0)
-            _draw_mean(axes, row, method.summary, result.splits, marker)
+            _draw_mean(axes, row, method.summary, result.metric, marker)
         across = result[baseline].summary.mean if baseline in result.methods else None
         if across is not None:
             look: Any = {"color": "#606060", "linestyle": "--", "linewidth": 0.8}
@@ -56,9 +57,9 @@ def result_figure(result: DatasetResult, baseline: str | None = None) -> Figure:
         ]
         axes.set_yticks(range(len(labels)), labels=labels)
         axes.set_ylim(len(labels) - 0.5, -0.5)
-        has_bars = any(shown_interval(r.summary) for r in rows)
+        has_bars = any(shown_interval(r.summary, result.metric) for r in rows)
         bars = "; bar: 95 % interval of the mean" if has_bars else ""
-        axes.set_xlabel(f"test {METRIC_NAMES[result.metric]} (%){bars}")
+        axes.set_xlabel(f"test {result.metric.axis}{bars}")
         name = shortened(result.dataset, _LONGEST_TITLE)
         axes.set_title(f"{_plain(name)}, {_runs_in_words(result)}")
     return figure
@@ -121,10 +122,12 @@ def _runs_in_words(result: DatasetResult) -> str:
     return f"{counts[0]} to {counts[-1]} runs each"
 
 
-def _draw_mean(axes: Any, row: int, summary: Summary, splits: int, marker: str) -> None:
+def _draw_mean(
+    axes: Any, row: int, summary: Summary, metric: Metric, marker: str
+) -> None:
     if summary.mean is None:
         return
-    interval = shown_interval(summary)
+    interval = shown_interval(summary, metric)
     if interval is not None:
         axes.plot(interval, [row, row], color="black", linewidth=3)
     look = {"markersize": 6, "markerfacecolor": "white", "color": "black"}

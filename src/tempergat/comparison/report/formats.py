@@ -10,7 +10,7 @@ from tempergat.base import printable
 
 _GAP = "  "
 _ON_MARKS = (
-    "Bold is the highest mean, underlined the second highest, whether or not a test "
+    "Bold is the {best} mean, underlined the second {best}, whether or not a test "
     "tells them from others."
 )
 _LATEX = str.maketrans(
@@ -32,11 +32,6 @@ _MARKDOWN = re.compile(r"[\\|`\[\]]|\b_|_\b|\*(?=\S)|(?<=\S)\*")
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 
 
-def percent(value: float | None, digits: int = 2) -> str:
-    """A score as text; a dash for None."""
-    return "-" if value is None else f"{value:.{digits}f}"
-
-
 def signed(value: float | None, digits: int = 2) -> str:
     """A difference as text with its sign; a dash for None."""
     if value is None:
@@ -47,8 +42,10 @@ def signed(value: float | None, digits: int = 2) -> str:
 
 def mean_and_std(mean: float | None, std: float | None, digits: int = 2) -> str:
     """`81.35 ± 0.95`, as the paper writes it."""
-    text = percent(mean, digits)
-    return text if std is None else f"{text} ± {percent(std, digits)}"
+    if mean is None:
+        return "-"
+    text = f"{mean:.{digits}f}"
+    return text if std is None else f"{text} ± {std:.{digits}f}"
 
 
 def p_value(p: float | None) -> str:
@@ -71,8 +68,9 @@ class Table:
         notes: Sentences below. One that begins with the name of a column and a colon
             explains this column.
         footer: Rows below the others, which sorting leaves there.
-        scores: Columns, from 0, whose highest cell is bold and whose second highest is
+        scores: Columns, from 0, whose best cell is bold and whose second best is
             underlined, as in the paper; equal cells share a mark.
+        lower: Those of them whose lowest cell is the best; in others it is the highest.
         urgent: Those of the notes that a terminal shows without being asked.
     """
 
@@ -82,6 +80,7 @@ class Table:
     notes: tuple[str, ...] = ()
     footer: tuple[tuple[str, ...], ...] = ()
     scores: tuple[int, ...] = ()
+    lower: tuple[int, ...] = ()
     urgent: tuple[str, ...] = ()
 
     @property
@@ -91,9 +90,9 @@ class Table:
         for column in self.scores:
             texts = {row: line[column] for row, line in enumerate(self.rows)}
             values = {n: float(t.split()[0]) for n, t in texts.items() if t != "-"}
-            highest = sorted(set(values.values()), reverse=True)[:2]
-            if len(highest) == 2:
-                names = dict(zip(highest, ("best", "second"), strict=True))
+            best = sorted(set(values.values()), reverse=column not in self.lower)[:2]
+            if len(best) == 2:
+                names = dict(zip(best, ("best", "second"), strict=True))
                 marks |= {
                     (n, column): names[v] for n, v in values.items() if v in names
                 }
@@ -107,7 +106,9 @@ class Table:
     @property
     def notes_on_marks(self) -> tuple[str, ...]:
         """The notes, the first on what bold and underlined scores are."""
-        return (_ON_MARKS, *self.notes) if self.marks else self.notes
+        words = {0: "highest", len(self.scores): "lowest"}
+        on_marks = _ON_MARKS.format(best=words.get(len(self.lower), "best"))
+        return (on_marks, *self.notes) if self.marks else self.notes
 
     def notes_without(self, hidden: Collection[str]) -> list[str]:
         """The notes, but for those that explain a hidden column.

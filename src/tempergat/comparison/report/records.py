@@ -42,11 +42,11 @@ _NESTED = (
 
 
 def as_json(result: DatasetResult) -> dict[str, Any]:
-    """The result as plain JSON values, scores in percent."""
+    """The result as plain JSON values, scores as people see them."""
     largest = result.largest_class
     return {
         "dataset": result.dataset,
-        "metric": result.metric,
+        "metric": result.metric.name,
         "selection": result.selection,
         "pairing": result.pairing,
         "splits": result.splits,
@@ -70,7 +70,7 @@ def as_rows(result: DatasetResult) -> list[dict[str, Any]]:
     """
     of_all = {
         "dataset": result.dataset,
-        "metric": result.metric,
+        "metric": result.metric.name,
         "selection": result.selection,
         "splits": result.splits,
     }

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 
 from tempergat.base import joined, listed
 from tempergat.comparison.report.answers import Answer, in_words, which_is_best
-from tempergat.comparison.report.formats import mean_and_std, p_value, percent
+from tempergat.comparison.report.formats import mean_and_std, p_value
 from tempergat.comparison.results.result import DatasetResult, MethodResult
 from tempergat.stats import BestSet, Claim, PairedComparison
+from tempergat.training import Metric
 
 # Beside the name of a method that predicts one class for every test node.
 ONE_CLASS_MARK = "†"
@@ -37,7 +38,8 @@ def answer(result: DatasetResult) -> Answer:
         return Answer(f"No run finished on {result.dataset}")
     if result.best_set is not None:
         return which_is_best(result.best_set, result.simplest, where)
-    score = mean_and_std(best.summary.mean, best.summary.std)
+    metric = result.metric
+    score = mean_and_std(best.summary.mean, best.summary.std, metric.digits)
     if len([row for row in result.results if row.scores]) == 1:
         alone = "there is nothing to compare it with"
         return Answer(f"{best.method} scores {score} on {result.dataset}; {alone}")
@@ -45,7 +47,7 @@ def answer(result: DatasetResult) -> Answer:
     if all(c.verdict == "too few runs" for c in compared):
         return Answer(
             f"Too few runs to compare methods on {result.dataset}; {best.method} "
-            f"scores highest ({score})"
+            f"scores {metric.best} ({score})"
         )
     against = compared[0].baseline
     better, worse = (
@@ -65,7 +67,7 @@ def claims(result: DatasetResult) -> list[str]:
     if result.best is None:
         return []
     largest, pairs = result.largest_class, result.pairing
-    guess = "" if largest is None else f" ({percent(largest.mean)})"
+    guess = "" if largest is None else f" ({result.metric.text(largest.mean)})"
     return [
         *denial(result.beats_guessing, pairs, f"guessing{guess}"),
         *denial(result.beats_mlp, pairs, "mlp", "the edges"),
@@ -125,11 +127,11 @@ def _on_backbones(result: DatasetResult) -> list[str]:
     if result.best_set is None:
         return []
     none = denial(result.beats_backbone, result.pairing, "its backbone", who="variant")
-    words = _differences(list(result.against_baseline.values()))
+    words = _differences(list(result.against_baseline.values()), result.metric)
     return [*none, *([f"{words}."] if words else [])]
 
 
-def _differences(compared: Sequence[PairedComparison]) -> str:
+def _differences(compared: Sequence[PairedComparison], metric: Metric) -> str:
     """`gated beats gat by 1.8 points (p = 0.002)`; empty where nothing is shown."""
     parts = []
     for baseline in dict.fromkeys(c.baseline for c in compared):
@@ -137,23 +139,23 @@ def _differences(compared: Sequence[PairedComparison]) -> str:
         better = [c for c in against if c.verdict == "better"]
         worse = [c.method for c in against if c.verdict == "worse"]
         if better:
-            parts.append(_beats(better))
+            parts.append(_beats(better, metric))
         if worse:
             are = "is" if len(worse) == 1 else "are"
             parts.append(f"{_named(worse)} {are} worse than {baseline}")
     return "; ".join(parts)
 
 
-def _beats(better: Sequence[PairedComparison]) -> str:
-    most = max(better, key=lambda c: c.difference or 0.0)
+def _beats(better: Sequence[PairedComparison], metric: Metric) -> str:
+    most = max(better, key=lambda c: abs(c.difference or 0.0))
+    by = f"{abs(most.difference or 0.0):.{metric.digits - 1}f} {metric.points}".rstrip()
     if len(better) > 1:
         methods = joined([c.method for c in better])
-        return f"{methods} beat {most.baseline}, by up to {most.difference:.1f} points"
+        return f"{methods} beat {most.baseline}, by up to {by}"
     p = p_value(most.t_p_holm)
     sign = "" if p.startswith("<") else "= "
-    return (
-        f"{most.method} beats {most.baseline} by {most.difference:.1f} points "
-        f"(p {sign}{p})".replace("<", "< ")
+    return f"{most.method} beats {most.baseline} by {by} (p {sign}{p})".replace(
+        "<", "< "
     )
 
 

@@ -7,17 +7,13 @@ from tempergat.comparison.report.formats import (
     Table,
     mean_and_std,
     p_value,
-    percent,
     signed,
 )
 from tempergat.comparison.report.sentences import ONE_CLASS_MARK, notes_on_one_class
-from tempergat.comparison.results.result import (
-    LARGEST_CLASS,
-    METRIC_NAMES,
-    DatasetResult,
-)
+from tempergat.comparison.results.result import LARGEST_CLASS, DatasetResult
 from tempergat.nn import description_of
 from tempergat.stats import PairedComparison, RankTable, Summary
+from tempergat.training import Metric
 
 # The column of the answer; those after it are about backbones.
 COULD_BE_BEST = "could be best"
@@ -27,7 +23,7 @@ _LOOKS = {
     "score": ("scores", "mean ± standard deviation over runs"),
     "95 % interval": ("scores",),
     COULD_BE_BEST: ("", "whether no other method is shown to be better (95 %)"),
-    "difference": ("differences", "mean of paired differences, in points"),
+    "difference": ("differences", "mean of paired differences, in {points}"),
     "its 95 % interval": ("differences",),
     "against": ("differences",),
     "p": ("differences", "paired t-test, Holm-corrected"),
@@ -49,7 +45,6 @@ _FAILURES_SHOWN = 3
 _MIN_VALUES_FOR_INTERVAL = 5
 # At the end of the names of variants of GATv2.
 _V2 = "_v2"
-_LOWEST_SCORE, _HIGHEST_SCORE = 0.0, 100.0
 
 
 NOTE_ON_RECIPES = (
@@ -80,7 +75,7 @@ class Column(NamedTuple):
 
 def result_columns(result: DatasetResult) -> dict[str, Column]:
     """All columns of a table of the result by name, in the order of the report."""
-    summaries = [row.summary for row in result.results]
+    metric, summaries = result.metric, [row.summary for row in result.results]
     shown = shown_comparisons(result)
     compared = [shown.get(method) for method in result.methods]
     standing = [result.could_be_best(method) for method in result.methods]
@@ -94,11 +89,11 @@ def result_columns(result: DatasetResult) -> dict[str, Column]:
         "method": (result.methods, result.methods),
         "score": (
             [summary.mean for summary in summaries],
-            [mean_and_std(summary.mean, summary.std) for summary in summaries],
+            [mean_and_std(s.mean, s.std, metric.digits) for s in summaries],
         ),
         "95 % interval": (
             [summary.low for summary in summaries],
-            [interval_text(summary) for summary in summaries],
+            [interval_text(summary, metric) for summary in summaries],
         ),
         COULD_BE_BEST: (standing, standing),
         "difference": _with_texts(of_pairs("difference"), signed),
@@ -123,13 +118,18 @@ def result_columns(result: DatasetResult) -> dict[str, Column]:
     if not any(summary.failed for summary in summaries):
         del cells["failed"]
     headings = {
-        "score": METRIC_NAMES[result.metric],
+        "score": metric.words,
         "verdict": AGAINST_BACKBONE if has_both_questions(result) else "verdict",
     }
     return {
-        name: Column(headings.get(name, name), texts, keys, *_LOOKS.get(name, ()))
+        name: Column(headings.get(name, name), texts, keys, *_look(name, metric))
         for name, (keys, texts) in cells.items()
     }
+
+
+def _look(name: str, metric: Metric) -> list[str]:
+    """The view that has a column, and what it means."""
+    return [words.format(points=metric.points) for words in _LOOKS.get(name, ())]
 
 
 def _with_texts(values: list[Any], text_of: Any) -> tuple[list[Any], list[str]]:
@@ -160,16 +160,15 @@ def result_table(
         f"{row.method} {ONE_CLASS_MARK}" if row.only_class else row.method
         for row in result.results
     ]
-    largest = result.largest_class
+    metric, largest = result.metric, result.largest_class
     footer: tuple[tuple[str, ...], ...] = ()
     if largest is not None:
         rest = ("-",) * (len(shown) - 2)
-        footer = ((LARGEST_CLASS, percent(largest.mean), *rest),)
-    metric = METRIC_NAMES[result.metric]
-    selected = _SELECTION_WORDS[result.selection].format(metric=metric)
+        footer = ((LARGEST_CLASS, metric.text(largest.mean), *rest),)
+    selected = _SELECTION_WORDS[result.selection].format(metric=metric.words)
     on_failures = _notes_on_failures(result)
     return Table(
-        f"{result.dataset}: test {metric} in percent, {selected}",
+        f"{result.dataset}: test {metric.in_unit}, {selected}",
         tuple(headings.values()),
         tuple(zip(*texts.values(), strict=True)),
         (
@@ -181,19 +180,20 @@ def result_table(
             *on_failures,
         ),
         footer=footer,
-        scores=(list(headings).index("score"),),
+        scores=(place := (list(headings).index("score"),)),
+        lower=place if metric.better == "lower" else (),
         urgent=(*urgent, *on_failures),
     )
 
 
 def recipes_table(result: DatasetResult, means: Sequence[Mapping[str, Any]]) -> Table:
     """What residual and norm bring to each method, by what `recipe_means` gives."""
-    brings = "what residual and norm bring, test"
+    text = result.metric.text
     return Table(
-        f"{result.dataset}: {brings} {METRIC_NAMES[result.metric]} in percent",
+        f"{result.dataset}: what residual and norm bring, test {result.metric.in_unit}",
         ("method", "plain", "default", "gain", "chosen"),
         tuple(
-            (method, percent(plain), percent(default), signed(gain), chosen)
+            (method, text(plain), text(default), signed(gain), chosen)
             for method, plain, default, gain, chosen in (row.values() for row in means)
         ),
     )
@@ -225,11 +225,11 @@ def _verdicts(result: DatasetResult) -> list[str]:
     ]
 
 
-def shown_interval(summary: Summary) -> tuple[float, float] | None:
-    """The interval of a mean score, in percent, as tables and figures show it.
+def shown_interval(summary: Summary, metric: Metric) -> tuple[float, float] | None:
+    """The interval of a mean score, as tables and figures show it.
 
     Returns:
-        The ends within 0 and 100; None for fewer than five values.
+        The ends within the metric's bounds; None for fewer than five values.
     """
     if (
         summary.low is None
@@ -237,13 +237,14 @@ def shown_interval(summary: Summary) -> tuple[float, float] | None:
         or summary.values < _MIN_VALUES_FOR_INTERVAL
     ):
         return None
-    return max(summary.low, _LOWEST_SCORE), min(summary.high, _HIGHEST_SCORE)
+    lowest, highest = metric.bounds
+    return max(summary.low, lowest), min(summary.high, highest)
 
 
-def interval_text(summary: Summary) -> str:
+def interval_text(summary: Summary, metric: Metric) -> str:
     """`78.10 to 80.33`; a dash where there are too few values."""
-    interval = shown_interval(summary)
-    return "-" if interval is None else " to ".join(percent(end) for end in interval)
+    interval = shown_interval(summary, metric)
+    return "-" if interval is None else " to ".join(map(metric.text, interval))
 
 
 def indistinct_groups(ranks: RankTable) -> list[tuple[float, float]]:
@@ -314,7 +315,10 @@ def _notes_on_statistics(result: DatasetResult, compared: bool) -> list[str]:
             "these with 95 %. A method left out is matched or beaten by another one; "
             "where methods are equal, each of them may be left out."
         )
-    if any(r.scores and shown_interval(r.summary) is None for r in result.results):
+    shown = [
+        shown_interval(r.summary, result.metric) for r in result.results if r.scores
+    ]
+    if None in shown:
         of_what = "runs of a method" if result.splits == 1 else "splits"
         notes.append(
             f"A 95 % interval needs {_MIN_VALUES_FOR_INTERVAL} {of_what} or more."

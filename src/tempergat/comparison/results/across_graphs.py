@@ -5,14 +5,15 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tempergat.base import counted, joined, listed, replace_non_finite
-from tempergat.comparison.report.formats import Table, mean_and_std, p_value, percent
+from tempergat.comparison.report.formats import Table, mean_and_std, p_value
 from tempergat.comparison.report.tables import notes_on_largest_class
 from tempergat.comparison.results.result import (
     LARGEST_CLASS,
-    METRIC_NAMES,
     DatasetResult,
+    MethodResult,
 )
 from tempergat.stats import ALPHA, RankTable, average_ranks
+from tempergat.training import Metric
 
 # A sentence names up to so many methods; of more it names two and counts the others.
 _MOST_NAMED = 4
@@ -100,7 +101,9 @@ class AcrossGraphs:
         """Everything but the results as plain JSON values."""
         ranks = self.ranks
         return {
-            "metrics": {name: result.metric for name, result in self.results.items()},
+            "metrics": {
+                name: result.metric.name for name, result in self.results.items()
+            },
             "average_ranks": ranks and ranks.average,
             "ranks": ranks and ranks.ranks,
             "critical_difference": ranks and ranks.critical_difference,
@@ -125,7 +128,7 @@ def across_graphs(
         dict.fromkeys(m for result in results.values() for m in result.methods)
     )
     means = {
-        name: {r.method: r.summary.mean for r in result.results}
+        name: {r.method: _merit(r, result.metric) for r in result.results}
         for name, result in results.items()
     }
     not_ranked = {
@@ -147,6 +150,11 @@ def across_graphs(
         records=() if repeated else _records(results),
         repeated=repeated,
     )
+
+
+def _merit(row: MethodResult, metric: Metric) -> float | None:
+    mean = row.summary.mean
+    return None if mean is None else float(metric.merit(mean))
 
 
 def _records(results: Mapping[str, DatasetResult]) -> tuple[Record, ...]:
@@ -191,18 +199,24 @@ def scores_table(across: AcrossGraphs) -> Table:
     headings, columns = [], []
     results = across.results.values()
     for name, result in across.results.items():
-        metric = METRIC_NAMES[result.metric]
-        headings.append(name if metric == "accuracy" else f"{name} ({metric})")
+        metric = result.metric
+        is_usual = metric.name == "accuracy"
+        headings.append(name if is_usual else f"{name} ({metric.words})")
         column = {}
         for row in result.results:
             verdict = "" if row.comparison is None else row.comparison.verdict
-            score = mean_and_std(row.summary.mean, row.summary.std)
+            score = mean_and_std(row.summary.mean, row.summary.std, metric.digits)
             column[row.method] = score + _SIGNS.get(verdict, "")
         columns.append(column)
     largest = [result.largest_class for result in results]
-    means = (percent(None if one is None else one.mean) for one in largest)
+    means = (
+        result.metric.text(one.mean if one else None)
+        for result, one in zip(results, largest, strict=True)
+    )
+    units = dict.fromkeys(result.metric.unit[1] for result in results)
+    unit = next(iter(units)) if len(units) == 1 else ""
     return Table(
-        "Test scores in percent",
+        f"Test scores in {unit}" if unit else "Test scores",
         ("method", *headings),
         tuple(
             (method, *(column.get(method, "-") for column in columns))
@@ -216,6 +230,11 @@ def scores_table(across: AcrossGraphs) -> Table:
         ),
         footer=((LARGEST_CLASS, *means),) if any(largest) else (),
         scores=tuple(range(1, 1 + len(columns))),
+        lower=tuple(
+            column
+            for column, result in enumerate(results, start=1)
+            if result.metric.better == "lower"
+        ),
     )
 
 
@@ -286,14 +305,16 @@ def _summary_notes(across: AcrossGraphs) -> list[str]:
             f"{ranks.critical_difference:.2f} do not show which is better "
             f"({ranks.test}, 5 %)"
         )
-        notes.append(f"Rank 1 is the highest mean on a graph. {tested}{friedman}.")
+        best = {result.metric.best for result in across.results.values()}
+        first = best.pop() if len(best) == 1 else "best"
+        notes.append(f"Rank 1 is the {first} mean on a graph. {tested}{friedman}.")
         notes += [
             f"{name} is not in the ranks: no finished run of {', '.join(missing)}."
             for name, missing in across.not_ranked.items()
         ]
     metrics = {name: result.metric for name, result in across.results.items()}
     if len(set(metrics.values())) > 1:
-        words = ", ".join(f"{METRIC_NAMES[m]} on {name}" for name, m in metrics.items())
+        words = ", ".join(f"{m.words} on {name}" for name, m in metrics.items())
         notes.append(f"Graphs have different metrics: {words}.")
     if across.records:
         notes.append(

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from tempergat.comparison.results.result import (
 from tempergat.comparison.storage.rows import Origin
 from tempergat.nn import METHODS
 from tempergat.stats import (
+    Claim,
     PairedComparison,
     best_set,
     claim_beats,
@@ -26,7 +28,7 @@ from tempergat.stats import (
     shared_pairs,
     summarise,
 )
-from tempergat.training import LayerRecord, Run, confusion_rows, constant_score
+from tempergat.training import METRICS, LayerRecord, Metric, Run, confusion_rows
 
 
 def dataset_result(
@@ -48,7 +50,7 @@ def dataset_result(
             several in turn.
         methods: The methods to report, in this order.
         against: The baseline of all methods, or the baseline of each.
-        metric: The metric of the scores.
+        metric: The name of the metric of the scores.
         selection: Which rule's scores to use.
         tuned: Whether a method may have another configuration on each split.
         beside_backbones: The runs of variants that are compared with their backbones,
@@ -60,6 +62,7 @@ def dataset_result(
         UserError: The runs come from several datasets, or a method's runs have several
             configurations or two runs of one seed.
     """
+    judged_by = METRICS[metric]
     by_method: dict[str, list[Run]] = {}
     for method in methods:
         of_method = [run for run in runs if run.method == method]
@@ -68,7 +71,7 @@ def dataset_result(
     _check_comparable(runs, by_method, tuned)
     split_count = len({run.split for run in runs})
     pair_scores = {
-        method: _pair_scores(of_method, selection, by_split=split_count > 1)
+        method: _merits(of_method, judged_by, selection, by_split=split_count > 1)
         for method, of_method in by_method.items()
     }
     baselines = (
@@ -89,20 +92,21 @@ def dataset_result(
     keys = {k for s in used.values() for k, score in s.items() if score is not None}
     counts = _test_nodes(runs)
     # What one test node changes in a score.
-    step = 100.0 / min(map(sum, counts.values())) if counts else 0.0
+    step = judged_by.shown(1 / min(map(sum, counts.values()))) if counts else 0.0
     beside = {
         method: {key: score for key, score in scores.items() if key in keys}
         for method, baseline in compared.items()
         if baseline == backbone_of(method)
         and (of_method := [run for run in beside_backbones if run.method == method])
-        and (scores := _pair_scores(of_method, selection, by_split=split_count > 1))
+        and (scores := _merits(of_method, judged_by, selection, split_count > 1))
     }
     comparisons = compare_pairs({**in_order, **beside}, compared, ratio, step)
-    by_name = {c.method: c for c in comparisons}
+    by_name = {c.method: _of_scores(c, judged_by) for c in comparisons}
     results = tuple(
         _method_result(
             method,
             of_method,
+            judged_by,
             selection,
             by_name.get(method),
             ratio,
@@ -111,7 +115,7 @@ def dataset_result(
         )
         for method, of_method in by_method.items()
     )
-    largest = _largest_class(runs, counts, metric)
+    largest = _largest_class(runs, counts, judged_by)
     variants = [
         c
         for c in comparisons
@@ -121,32 +125,35 @@ def dataset_result(
         and c.baseline in used
     ]
     claims = (largest is not None) + ("mlp" in used) + bool(variants)
+    together: Any = {"claims": claims, "least": judged_by.least}
     beats_guessing = beats_mlp = beats_backbone = None
     if largest is not None and used:
-        with_guess = {**used, LARGEST_CLASS: largest.scores}
-        beats_guessing = claim_beats(
-            with_guess, LARGEST_CLASS, ratio, step, claims=claims
-        )
+        guess = {k: judged_by.merit(score) for k, score in largest.scores.items()}
+        with_guess = {**used, LARGEST_CLASS: guess}
+        beats_guessing = claim_beats(with_guess, LARGEST_CLASS, ratio, step, **together)
     if "mlp" in used:
-        beats_mlp = claim_beats(used, "mlp", ratio, step, claims=claims)
+        beats_mlp = claim_beats(used, "mlp", ratio, step, **together)
     if variants:
         is_shown = any(c.verdict == "better" for c in variants)
-        beats_backbone = claim_of(variants, is_shown, ratio, claims=claims)
+        beats_backbone = claim_of(variants, is_shown, ratio, **together)
     return DatasetResult(
         dataset=runs[0].dataset if runs else "",
-        metric=metric,
+        metric=judged_by,
         selection=selection,
         pairing="splits" if split_count > 1 else "seeds",
         splits=split_count,
         results=results,
         largest_class=largest,
-        pairs=tuple(compare_all(in_order, ratio, step)) if all_pairs else (),
+        pairs=tuple(
+            _of_scores(pair, judged_by)
+            for pair in (compare_all(in_order, ratio, step) if all_pairs else ())
+        ),
         best_set=best_set(pair_scores, ratio, step) if all_pairs else None,
         fewer=pairs_for_fewer(used, ratio, step) if all_pairs else None,
         compared_on=tuple(sorted(keys)),
-        beats_guessing=beats_guessing,
-        beats_mlp=beats_mlp,
-        beats_backbone=beats_backbone,
+        beats_guessing=_claim_of_scores(beats_guessing, judged_by),
+        beats_mlp=_claim_of_scores(beats_mlp, judged_by),
+        beats_backbone=_claim_of_scores(beats_backbone, judged_by),
         test_to_train=test_to_train,
     )
 
@@ -161,14 +168,14 @@ def _test_nodes(runs: Sequence[Run]) -> dict[int, list[int]]:
 
 
 def _largest_class(
-    runs: Sequence[Run], counts: Mapping[int, Sequence[int]], metric: str
+    runs: Sequence[Run], counts: Mapping[int, Sequence[int]], metric: Metric
 ) -> LargestClass | None:
     """The largest class and its scores; None where no run has a confusion matrix."""
     if not counts or len({len(of_split) for of_split in counts.values()}) > 1:
         return None
     label = int(np.sum(list(counts.values()), axis=0).argmax())
     by_split = {
-        split: 100.0 * constant_score(metric, of_split, label)
+        split: metric.shown(metric.constant(of_split, label))
         for split, of_split in sorted(counts.items())
     }
     by_seed = {
@@ -213,15 +220,33 @@ def _two_runs_of_one_seed(method: str, runs: Sequence[Run]) -> str:
     )
 
 
-def _pair_scores(
-    runs: Sequence[Run], selection: str, *, by_split: bool
+def _of_scores(pair: PairedComparison, metric: Metric) -> PairedComparison:
+    """A comparison of merits as one of scores."""
+    if metric.better == "higher":
+        return pair
+    names = ("difference", "low", "high", "effect_size")
+    found = (getattr(pair, name) for name in names)
+    difference, low, high, effect = (None if x is None else -x for x in found)
+    return replace(pair, difference=difference, low=high, high=low, effect_size=effect)
+
+
+def _claim_of_scores(claim: Claim | None, metric: Metric) -> Claim | None:
+    if claim is None or claim.best is None:
+        return claim
+    return replace(claim, best=_of_scores(claim.best, metric))
+
+
+def _merits(
+    runs: Sequence[Run], metric: Metric, selection: str, by_split: bool
 ) -> dict[int, float | None]:
-    """Scores in percent by seed; by split, where there are several, their means.
+    """Merits of shown scores by seed; by split, where there are several, their means.
 
     Runs on one split are not independent, so together they count as one observation.
     """
     scores = {
-        run.seed: 100.0 * run.scores[selection].test if run.status == "done" else None
+        run.seed: metric.merit(metric.shown(run.scores[selection].test))
+        if run.status == "done"
+        else None
         for run in runs
     }
     if not by_split:
@@ -238,6 +263,7 @@ def _pair_scores(
 def _method_result(
     method: str,
     runs: Sequence[Run],
+    metric: Metric,
     selection: str,
     comparison: PairedComparison | None,
     test_to_train: float,
@@ -247,7 +273,7 @@ def _method_result(
 ) -> MethodResult:
     finished = [run for run in runs if run.status == "done"]
     _require_one_shape(method, finished)
-    scores = {run.seed: 100.0 * run.scores[selection].test for run in finished}
+    scores = {run.seed: metric.shown(run.scores[selection].test) for run in finished}
     used = [
         run
         for run in finished
@@ -257,9 +283,11 @@ def _method_result(
     summary = summarise([scores[run.seed] for run in used], failed)
     if by_split:
         # The interval is over splits.
-        means = _pair_scores(used, selection, by_split=True).values()
+        means = _merits(used, metric, selection, by_split=True).values()
         of_splits = summarise(
-            [mean for mean in means if mean is not None], failed, test_to_train
+            [metric.merit(mean) for mean in means if mean is not None],
+            failed,
+            test_to_train,
         )
         low, high, mean = of_splits.low, of_splits.high, summary.mean
         if mean is not None and low is not None and high is not None:

@@ -7,7 +7,7 @@ import torch
 
 from tempergat.base import counted, joined, listed
 from tempergat.comparison.plan import Plan
-from tempergat.comparison.report.formats import p_value, percent
+from tempergat.comparison.report.formats import p_value
 from tempergat.comparison.report.tables import NOTE_ON_RECIPES
 from tempergat.comparison.results.result import DatasetResult
 from tempergat.comparison.storage.rows import Origin
@@ -142,15 +142,18 @@ def _notes_on_test_sets(
     if result.splits > 1:
         return note_on_splits(result, graphs)
     nodes = graphs[0].count("test")
-    if result.metric not in ("accuracy", "micro_f1"):
+    metric = result.metric
+    if not metric.is_share:
         return (
             f"Scores are on one test set of {nodes:,} nodes; more seeds do not show "
             "how they would change with other nodes.",
         )
-    low, high = (percent(100.0 * end) for end in wilson(max(means) / 100.0, nodes))
+    highest = max(means)
+    ends = wilson(highest / metric.factor, nodes)
+    low, high = (metric.text(metric.shown(end)) for end in ends)
     return (
         f"Scores are on one test set of {nodes:,} nodes: with others the highest, "
-        f"{percent(max(means))}, could be {low} to {high} (95 %); more seeds do not "
+        f"{metric.text(highest)}, could be {low} to {high} (95 %); more seeds do not "
         "reduce that.",
     )
 

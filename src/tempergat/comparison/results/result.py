@@ -5,15 +5,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from tempergat.stats import BestSet, Claim, PairedComparison, Summary
-from tempergat.training import LayerRecord
+from tempergat.training import LayerRecord, Metric
 
-METRIC_NAMES = {
-    "accuracy": "accuracy",
-    "micro_f1": "micro-F1",
-    "macro_f1": "macro-F1",
-    "roc_auc": "ROC AUC",
-    "average_precision": "average precision",
-}
 # The name of the row of a constant answer, which every table shows beside the methods.
 LARGEST_CLASS = "largest class"
 
@@ -62,7 +55,7 @@ class LargestClass:
 
     Attributes:
         label: The class.
-        scores: Its scores in percent by seed; by split where there are several.
+        scores: Its scores by seed; by split where there are several.
         mean: Their mean, where every seed counts once, as in the mean of a method.
     """
 
@@ -75,7 +68,10 @@ class LargestClass:
 class DatasetResult:
     """All methods on one dataset.
 
+    Scores are as people see them.
+
     Attributes:
+        metric: The metric of the scores.
         selection: The rule that chose each run's epoch.
         pairing: What the comparisons' pairs share.
         splits: How many splits the runs are on.
@@ -99,7 +95,7 @@ class DatasetResult:
     """
 
     dataset: str
-    metric: str
+    metric: Metric
     selection: str
     pairing: Literal["seeds", "splits"]
     splits: int
@@ -142,7 +138,8 @@ class DatasetResult:
         scored = [r for r in self.results if r.summary.mean is not None]
         if self.best_set is not None:
             return self[self.best_set.members[0]]
-        return max(scored, key=lambda r: r.summary.mean or 0.0, default=None)
+        merit = self.metric.merit
+        return max(scored, key=lambda r: merit(r.summary.mean or 0.0), default=None)
 
     def could_be_best(self, method: str) -> str:
         """What `BestSet.standing` says of a method; a dash where nothing was tested."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from tempergat.base import UserError
 from tempergat.comparison.storage.rows import Group, RunKey
 from tempergat.comparison.storage.store import STORE_NAME, Store, store_file
-from tempergat.training import Run
+from tempergat.training import Run, metric_of_settings
 
 
 def read_stores(paths: Sequence[Path]) -> tuple[list[Run], list[Group]]:
@@ -78,7 +78,9 @@ def _conflict(first: Run, place: Path, second: Run, other_place: Path) -> UserEr
     words = []
     for run in (first, second):
         scores = run.scores.get(str(run.config.get("selection")))
-        words.append("failed" if scores is None else f"{100 * scores.test:.4f}")
+        metric = metric_of_settings(run.config.get("metric"))
+        shown = None if scores is None else metric.shown(scores.test)
+        words.append("failed" if shown is None else f"{shown:.4f}")
     scores_differ = f" (test scores {words[0]} and {words[1]})"
     return UserError(
         f"{place} and {other_place} hold different results of {first.method} seed "

@@ -14,8 +14,8 @@ from torch import Tensor
 from tempergat.base import UserError, is_out_of_memory
 from tempergat.data import Dataset
 from tempergat.nn import BACKBONES, METHODS
-from tempergat.training.evaluate import RANKING_METRICS
 from tempergat.training.graphs.inputs import types_of
+from tempergat.training.metrics import metric_of_settings
 from tempergat.training.settings.config import RunConfig
 
 # Parameters of the C library's `mallopt`, and how they are set: no block comes straight
@@ -197,7 +197,7 @@ def bytes_per_seed(dataset: Dataset, config: RunConfig) -> int:
         edge_values += edges * hidden * config.num_layers * _EDGE_TENSORS
     weights += (inputs + hidden * (config.num_layers - 1)) * hidden * projections
     values = node_values + edge_values + feature_values + weights * _PARAMETER_TENSORS
-    if config.metric in RANKING_METRICS:
+    if metric_of_settings(config.metric).ranks:
         values += nodes * dataset.num_classes * _RANKING_TENSORS
     return values * _FLOAT_BYTES
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -104,6 +105,8 @@ def make_overrides(
     metric: str | None = None,
     class_weights: str | None = None,
     written: Sequence[str] = (),
+    keywords: Mapping[str, Any] | None = None,
+    beside: Callable[..., Any] | None = None,
 ) -> Overrides:
     """Checks the settings that a user gave.
 
@@ -112,12 +115,22 @@ def make_overrides(
         metric: A metric; None for the recipe's.
         class_weights: `balanced`; None for the recipe's.
         written: More settings, written as `NAME=VALUE`.
+        keywords: More settings, given as arguments; those that are None are not given.
+        beside: The function that they are arguments of.
 
     Raises:
         UserError: There is no such setting, a value is out of its range, or a setting
             is given twice.
     """
-    named = {"metric": metric, "class_weights": class_weights}
+    for name in keywords or {}:
+        if name not in NAMES and beside is not None:
+            known = {*inspect.signature(beside).parameters, *NAMES} - {"keywords"}
+            raise UserError(
+                f"{beside.__name__} has no argument {name!r}; "
+                f"{did_you_mean(name, known)}`tempergat methods --settings` lists the "
+                "settings, which are arguments too"
+            )
+    named = {"metric": metric, "class_weights": class_weights, **(keywords or {})}
     given = [
         *(settings or {}).items(),
         *((name, value) for name, value in named.items() if value is not None),

@@ -13,6 +13,7 @@ from torch.nn.parameter import is_lazy
 from tempergat.base import UserError, one_line
 from tempergat.data import GraphInput, ReadOptions
 from tempergat.training.devices.choice import choose_device
+from tempergat.training.metrics import metric_of_settings
 from tempergat.training.record import LayerRecord, Run
 from tempergat.training.results import scores_by_rule, temperatures_of
 from tempergat.training.runs.models import State, load_tensors, single_model
@@ -143,7 +144,7 @@ def _run_of(metadata: Metadata, tensors: State) -> Run:
         method=metadata.config.method,
         seed=metadata.seed,
         config=metadata.config.model_dump(mode="json"),
-        scores=scores_by_rule(history),
+        scores=scores_by_rule(history, metric_of_settings(metadata.config.metric)),
         selected=LayerRecord(best, tuple(gate_means)),
         last=LayerRecord(current),
         time_s=metadata.time_s,

@@ -16,6 +16,7 @@ from torch_geometric.data import Data, HeteroData
 from tempergat.base import UserError, write_bytes, write_into
 from tempergat.data import Dataset, GraphInput, ReadOptions, warn_of_notes
 from tempergat.nn import GraphCall
+from tempergat.training.metrics import metric_of_settings
 from tempergat.training.record import Run
 from tempergat.training.single import checkpoint
 from tempergat.training.single.graph_inputs import read_for_prediction
@@ -222,8 +223,9 @@ class TrainedModel(PreparedModule):
         metadata, run = self._metadata, self.run
         outcome = f"failed at epoch {run.failed_epoch}"
         if run.status == "done":
-            test = run.scores[self.config.selection].test
-            outcome = f"test score {100 * test:.2f} % at epoch {run.selected_epoch}"
+            metric = metric_of_settings(self.config.metric)
+            test = metric.with_unit(run.scores[self.config.selection].test)
+            outcome = f"test score {test} at epoch {run.selected_epoch}"
         inputs = f"{metadata.in_channels} features"
         if metadata.node_types is not None:
             inputs = f"{len(metadata.node_types)} node types"

@@ -57,6 +57,7 @@ def train(
     metric: str | None = None,
     class_weights: str | None = None,
     settings: Mapping[str, Any] | None = None,
+    **keywords: Any,
 ) -> TrainedModel:
     """Trains one model.
 
@@ -86,6 +87,7 @@ def train(
         class_weights: `balanced` for classes of equal weight in the loss.
         settings: Settings by name in place of the recipe's, like ``{"hidden": 64}``;
             `tempergat methods --settings` lists them.
+        **keywords: Settings by the names of the command's flags, like ``epochs=60``.
 
     Returns:
         The model, with the weights of the selected epoch.
@@ -94,7 +96,9 @@ def train(
         UserError: The graph, the method or the settings cannot be used, or the folder
             holds the checkpoint of another run or a damaged one.
     """
-    overrides = make_overrides(settings, metric, class_weights)
+    overrides = make_overrides(
+        settings, metric, class_weights, keywords=keywords, beside=train
+    )
     _, chosen = recipe_for(graph, recipe)
     if isinstance(method, str):
         config, build = chosen.config_for(method), None
