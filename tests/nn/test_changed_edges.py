@@ -12,9 +12,9 @@ from torch_geometric import EdgeIndex
 from torch_geometric.nn import GATConv
 
 from tempergat.nn import TemperGATConv, TemperGATv2Conv, forget_graphs
-from tempergat.ops.cache import tensor_cache
 from tempergat.ops.cpu import edges as cpu_edges
 from tempergat.ops.cpu.edges import checksum
+from tempergat.ops.graphs.cache import tensor_cache
 
 GENERATOR = torch.Generator().manual_seed(0)
 X = torch.randn(30, 4, generator=GENERATOR)

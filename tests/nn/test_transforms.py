@@ -12,9 +12,9 @@ from torch_geometric.nn import GATConv
 from tempergat import Graph
 from tempergat.nn import TemperGATConv, TemperGATv2Conv, build_model, gate_penalty
 from tempergat.ops import random
-from tempergat.ops.cache import tensor_cache
 from tempergat.ops.features.elementwise import dropout
 from tempergat.ops.features.sparse import SparseFeatures
+from tempergat.ops.graphs.cache import tensor_cache
 from tests.support.layers import FIRST_MAPS, LAYERS
 from tests.support.versions import needs_torch
 

@@ -8,7 +8,7 @@ import torch
 
 from tempergat import Graph
 from tempergat.nn import TemperGATConv
-from tempergat.ops.cache import TensorCache, tensor_cache
+from tempergat.ops.graphs.cache import TensorCache, tensor_cache
 
 EDGES = torch.tensor([[0, 1, 2, 2, 0, 3], [1, 2, 0, 2, 1, 0]])
 

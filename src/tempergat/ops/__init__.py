@@ -11,7 +11,6 @@ from tempergat.ops.attention import (
     gat,
     gatv2,
 )
-from tempergat.ops.cache import tensor_cache, version_of
 from tempergat.ops.calls import Epilogue, Input, repeat_edges
 from tempergat.ops.cpu.edges import group_by_target
 from tempergat.ops.cpu.gather import can_gather, gather_graphs
@@ -25,7 +24,9 @@ from tempergat.ops.features.sparse import linear as sparse_linear
 from tempergat.ops.features.sums import weighted_sum
 from tempergat.ops.gpu import compile_ahead, fold_in, gather_rows, launch_path
 from tempergat.ops.gpu import sampling_kernels as gpu_sampling
-from tempergat.ops.graph import Graph
+from tempergat.ops.graphs.cache import tensor_cache, version_of
+from tempergat.ops.graphs.graph import Graph
+from tempergat.ops.graphs.rows import Relation, Rows
 from tempergat.ops.kinds import register_attention, registered
 from tempergat.ops.random import draw_seed, fold_numbers, keep_factor
 from tempergat.ops.reference import (
@@ -35,7 +36,6 @@ from tempergat.ops.reference import (
     sum_by_target,
     temperature_of,
 )
-from tempergat.ops.rows import Relation, Rows
 from tempergat.ops.torch_internals import (
     LIMITS,
     as_constant,

@@ -22,7 +22,7 @@ from tempergat.ops.calls import (
 )
 from tempergat.ops.checks import check_devices, check_dropout, checked_inputs
 from tempergat.ops.features.elementwise import sigmoid_gate
-from tempergat.ops.graph import Graph
+from tempergat.ops.graphs.graph import Graph
 from tempergat.ops.kinds import DOT_PRODUCT, GAT, GATV2, registered
 from tempergat.ops.registration import runner
 from tempergat.ops.torch_internals import execution_mode

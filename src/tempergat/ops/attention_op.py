@@ -29,9 +29,9 @@ from tempergat.ops.calls import (
     sum_copies,
     working_dtype,
 )
-from tempergat.ops.graph import Graph
+from tempergat.ops.graphs.graph import Graph
+from tempergat.ops.graphs.rows import Rows
 from tempergat.ops.registration import call, fold, register, runner
-from tempergat.ops.rows import Rows
 from tempergat.ops.second_derivative import (
     save_for_second_derivative,
     second_derivative,

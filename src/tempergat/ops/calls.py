@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from tempergat.ops import reference
-from tempergat.ops.graph import Graph
-from tempergat.ops.rows import Rows
+from tempergat.ops.graphs.graph import Graph
+from tempergat.ops.graphs.rows import Rows
 
 
 class Call(NamedTuple):

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import Parameter
 
 from tempergat.ops.calls import Attention, Input, repeat_edges
-from tempergat.ops.graph import Graph
+from tempergat.ops.graphs.graph import Graph
 from tempergat.ops.torch_internals import is_tracing
 
 # Types of what a call is usually given: tensors, or nothing.

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from tempergat.ops.graph import Graph
+from tempergat.ops.graphs.graph import Graph
 from tempergat.ops.random import keep_factor
 from tempergat.ops.torch_internals import in_forward_mode, is_exporting
 

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from tempergat.ops import gpu
 from tempergat.ops.calls import Attention, Saved
-from tempergat.ops.graph import Graph
-from tempergat.ops.rows import Rows
+from tempergat.ops.graphs.graph import Graph
+from tempergat.ops.graphs.rows import Rows
 
 
 def save_for_second_derivative(attention: Attention) -> Callable[..., None]:

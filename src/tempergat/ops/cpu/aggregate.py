@@ -4,7 +4,7 @@ from torch import Tensor
 
 from tempergat.ops.calls import working_dtype
 from tempergat.ops.cpu.call import KernelCall
-from tempergat.ops.rows import Rows
+from tempergat.ops.graphs.rows import Rows
 
 
 def run(

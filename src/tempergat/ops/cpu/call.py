@@ -10,8 +10,8 @@ from torch import Tensor
 from tempergat.ops.calls import Backward, Forward, changes_output, working_dtype
 from tempergat.ops.cpu import library
 from tempergat.ops.cpu.library import CALL_LENGTH, FEATURES, PLACE, STORAGE
+from tempergat.ops.graphs.rows import Rows
 from tempergat.ops.random import drop_threshold
-from tempergat.ops.rows import Rows
 
 _NO_ROWS = (0,) * 5
 # What is the same for all copies of a graph.

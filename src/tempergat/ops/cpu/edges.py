@@ -1,7 +1,8 @@
 """Prepares edges on the CPU by the C++ functions: a checksum, and groups by one end.
 
-Groups are those of torch's stable sort in `ops/graph.py` and `sampling/topology.py`,
-which serve all other devices, and the CPU where there is no library.
+Groups are those of torch's stable sort in `ops/graphs/graph.py` and
+`sampling/topology.py`, which serve all other devices, and the CPU where there is no
+library.
 """
 
 from __future__ import annotations

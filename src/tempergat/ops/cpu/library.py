@@ -46,7 +46,7 @@ _FAILURES = {1: "out of memory", 2: "unknown storage type"}
 # The libraries of GCC's and LLVM's OpenMP.
 _RUNTIMES = ("gomp", "omp", "iomp5")
 
-# Edges grouped by one end, see `ops/graph.py`, and a matrix of feature rows.
+# Edges grouped by one end, see `ops/graphs/graph.py`, and a matrix of feature rows.
 _ROWS = ("pointer", "other", "position", "edge_id", "count")
 _FEATURES = ("data", "rows", "stride")
 _PARTS: dict[str, tuple[str, ...]] = {

@@ -16,8 +16,8 @@ from torch import Tensor
 from tempergat.base import UserError
 from tempergat.ops.cpu import library
 from tempergat.ops.cpu.edges import group
-from tempergat.ops.graph import Graph
-from tempergat.ops.rows import Relation, Rows
+from tempergat.ops.graphs.graph import Graph
+from tempergat.ops.graphs.rows import Relation, Rows
 
 _POINTER, _NUMBER = ctypes.c_void_p, ctypes.c_int64
 _function = library.library.function

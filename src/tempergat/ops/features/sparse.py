@@ -18,8 +18,8 @@ from torch import Tensor
 
 from tempergat.ops.features.elementwise import dropout
 from tempergat.ops.features.sums import fold_values, product
+from tempergat.ops.graphs.rows import Rows
 from tempergat.ops.registration import ELSEWHERE, call, fold, needs_plain, register
-from tempergat.ops.rows import Rows
 from tempergat.ops.torch_internals import GetAttrKey, register_pytree_node
 
 

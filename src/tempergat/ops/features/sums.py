@@ -16,10 +16,10 @@ from torch import Tensor
 
 from tempergat.ops.backend import find
 from tempergat.ops.calls import Call, working_dtype
-from tempergat.ops.graph import Graph
+from tempergat.ops.graphs.graph import Graph
+from tempergat.ops.graphs.rows import Rows
 from tempergat.ops.reference import at_source, sum_by_target
 from tempergat.ops.registration import ELSEWHERE, call, fold, needs_plain, register
-from tempergat.ops.rows import Rows
 from tempergat.ops.torch_internals import is_exporting
 
 

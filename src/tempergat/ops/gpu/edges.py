@@ -2,9 +2,9 @@
 # mypy: disable-error-code="no-untyped-def, assignment"
 """Groups the edges of a new graph on the GPU with few operations of the host.
 
-Two kernels and one sort do what `ops/graph.py` does with some sixty calls of torch. The
-host waits for the device once, for a handful of numbers: they say whether every node
-number is in range, how many edges were dropped, and the largest degrees.
+Two kernels and one sort do what `ops/graphs/graph.py` does with some sixty calls of
+torch. The host waits for the device once, for a handful of numbers: they say whether
+every node number is in range, how many edges were dropped, and the largest degrees.
 
 Edge e of `edge_index` has number e, and the added self-loop of node i has number
 num_edges + i. All of them have two keys: the target, and the source after all targets.

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from tempergat.ops.cache import TensorCache
-from tempergat.ops.graph import Rows
+from tempergat.ops.graphs.cache import TensorCache
+from tempergat.ops.graphs.graph import Rows
 from tempergat.ops.torch_internals import edit_count
 
 # The most edges of an item; fewer on small graphs, where one node of high degree would

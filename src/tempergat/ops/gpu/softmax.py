@@ -25,7 +25,7 @@ from tempergat.ops.gpu.common import (
 )
 from tempergat.ops.gpu.launching.launch import divide_up, launch, power_of_two
 from tempergat.ops.gpu.schedule import Schedule, Work, schedule
-from tempergat.ops.graph import Rows
+from tempergat.ops.graphs.graph import Rows
 
 
 @triton.jit

@@ -15,7 +15,7 @@ enum Storage : int64_t { kFloat32 = 0, kFloat64 = 1, kBfloat16 = 2 };
 enum Isa : int64_t { kGeneric = 0, kAvx2 = 1, kAvx512 = 2 };
 enum Status : int64_t { kDone = 0, kOutOfMemory = 1, kUnknownStorage = 2 };
 
-// Edges grouped by one end, see ops/graph.py; int32, or int64 if Call::wide_index.
+// Edges grouped by one end, see ops/graphs/graph.py; int32, or int64 if Call::wide_index.
 struct Rows {
   const void* pointer;
   const void* other;

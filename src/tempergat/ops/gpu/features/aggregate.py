@@ -26,7 +26,7 @@ from tempergat.ops.gpu.common import load_item
 from tempergat.ops.gpu.launching.launch import divide_up, launch, power_of_two
 from tempergat.ops.gpu.schedule import schedule
 from tempergat.ops.gpu.sums import merge_sum
-from tempergat.ops.graph import Rows
+from tempergat.ops.graphs.graph import Rows
 
 # Channels of a program: so few that this slice of a few hundred features' weights stays
 # in a multiprocessor's cache. Numbers that a program multiplies side by side.

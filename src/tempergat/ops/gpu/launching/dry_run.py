@@ -14,7 +14,7 @@ from tempergat.ops.calls import Backward, Forward, Saved
 from tempergat.ops.gpu.launching.launch import compile_only
 from tempergat.ops.gpu.launching.precompile import CompileRequest
 from tempergat.ops.gpu.schedule import Schedule, keep_schedule, keep_slots_of_edges
-from tempergat.ops.graph import Rows
+from tempergat.ops.graphs.graph import Rows
 
 _SETTINGS = (0.2,)
 _RATE = 0.5

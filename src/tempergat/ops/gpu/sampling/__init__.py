@@ -9,4 +9,4 @@ from tempergat.ops.gpu.sampling.hops import Sampled as Sampled
 from tempergat.ops.gpu.sampling.hops import sample as sample
 from tempergat.ops.gpu.sampling.layers import Batch as Batch
 from tempergat.ops.gpu.sampling.layers import Sizes as Sizes
-from tempergat.ops.graph import Relation as Relation
+from tempergat.ops.graphs.graph import Relation as Relation

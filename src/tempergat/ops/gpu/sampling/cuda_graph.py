@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from tempergat.ops.gpu.sampling.hops import Bounds, Sampled, sample
-from tempergat.ops.graph import Relation
+from tempergat.ops.graphs.graph import Relation
 
 # A captured sampler keeps a number for every node of the graph.
 _MOST_NODES = 1 << 26

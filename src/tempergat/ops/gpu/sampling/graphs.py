@@ -12,7 +12,7 @@ from tempergat.ops.gpu import schedule as schedules
 from tempergat.ops.gpu.launching.launch import divide_up
 from tempergat.ops.gpu.sampling.layers import FACTS, Batch, Layer, Sizes, group_layer
 from tempergat.ops.gpu.schedule import Schedule
-from tempergat.ops.graph import Graph, Rows
+from tempergat.ops.graphs.graph import Graph, Rows
 
 
 def loops_of(source: Tensor, target: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from torch import Tensor
 from tempergat.base import UserError
 from tempergat.ops.gpu.launching.launch import divide_up
 from tempergat.ops.gpu.sampling import draws, nodes
-from tempergat.ops.graph import Relation
+from tempergat.ops.graphs.graph import Relation
 
 # Up to so many edges, room is made for the largest possible batch.
 _MOST_UNREAD = 1 << 24

@@ -1,11 +1,11 @@
-// Edges grouped by one end, by counting: what ops/graph.py does with torch's sort.
+// Edges grouped by one end, by counting: what ops/graphs/graph.py does with torch's sort.
 #pragma once
 
 #include <cstdint>
 
 namespace tempergat {
 
-// The results of a grouping; see Rows in ops/graph.py.
+// The results of a grouping; see Rows in ops/graphs/graph.py.
 struct Grouped {
   int32_t* pointer;
   int32_t* other;

@@ -1,5 +1,5 @@
 // The graph of a layer from a batch's edges, which are sorted by target; what
-// ops/graph.py makes of any edges.
+// ops/graphs/graph.py makes of any edges.
 #pragma once
 
 #include <cstdint>

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from tempergat.base import UserError
-from tempergat.sampling.graph_set import GraphSet
+from tempergat.sampling.small_graphs.graph_set import GraphSet
 
 # How many batches are drawn to choose a size, and the share of them that may be larger
 # in nodes, and again in edges: half of what is promised, since these are draws.

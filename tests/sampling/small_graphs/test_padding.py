@@ -14,7 +14,7 @@ from torch_geometric.nn import GATConv, GINConv, global_add_pool
 import tempergat
 from tempergat import GraphLoader, UserError
 from tempergat.nn import BatchNorm, gate_penalty
-from tests.sampling.small_graphs import edges, small_graphs
+from tests.sampling.small_graphs.drawn import edges, small_graphs
 
 
 @pytest.mark.parametrize("shuffle", [True, False])

@@ -11,15 +11,15 @@ import torch
 from tempergat.base import UserError, counted, shown
 from tempergat.ops import tensor_cache
 from tempergat.sampling.draws import shuffled
-from tempergat.sampling.graph_members import members_of
-from tempergat.sampling.graph_set import GraphSet
 from tempergat.sampling.inputs import (
     check_epoch,
     check_number,
     check_seed,
     checked_device,
 )
-from tempergat.sampling.padding import (
+from tempergat.sampling.small_graphs.graph_set import GraphSet
+from tempergat.sampling.small_graphs.members import members_of
+from tempergat.sampling.small_graphs.padding import (
     PaddedSize,
     levels_of,
     padded_batch,

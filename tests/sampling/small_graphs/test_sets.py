@@ -13,7 +13,7 @@ from torch_geometric import EdgeIndex
 from torch_geometric.data import Batch, Data, HeteroData
 
 from tempergat import GraphLoader, UserError
-from tests.sampling.small_graphs import InMemory, edges, small_graphs
+from tests.sampling.small_graphs.drawn import InMemory, edges, small_graphs
 
 
 def with_more(**more: Any) -> list[Data]:

@@ -15,7 +15,7 @@ from torch.utils.data import random_split
 from torch_geometric.loader import DataLoader
 
 from tempergat import GraphLoader, TemperGATConv, UserError
-from tests.sampling.small_graphs import InMemory, numbers_of, small_graphs
+from tests.sampling.small_graphs.drawn import InMemory, numbers_of, small_graphs
 from tests.support.processes import ProcessStarter
 
 STATM = Path("/proc/self/statm")
@@ -90,7 +90,7 @@ def test_a_state_between_epochs_is_that_of_the_next_one(python: ProcessStarter) 
     numbers_of(loader)
     state = loader.state_dict()
     code = (
-        "from tests.sampling.small_graphs import numbers_of, small_graphs\n"
+        "from tests.sampling.small_graphs.drawn import numbers_of, small_graphs\n"
         "from tempergat import GraphLoader\n"
         "loader = GraphLoader(small_graphs(23), 5, shuffle=True, seed=1)\n"
         f"loader.load_state_dict({state})\n"
@@ -175,7 +175,9 @@ def test_batches_made_in_inference_mode_train_later() -> None:
 
 def test_batches_are_the_same_without_the_compiled_library() -> None:
     graphs = small_graphs(20)
-    with mock.patch("tempergat.sampling.gather.can_gather", return_value=False):
+    with mock.patch(
+        "tempergat.sampling.small_graphs.gather.can_gather", return_value=False
+    ):
         plain = GraphLoader(graphs, 7, padded=True)
     for ours, expected in zip(GraphLoader(graphs, 7, padded=True), plain, strict=True):
         torch.testing.assert_close(ours.to_dict(), expected.to_dict(), rtol=0, atol=0)
@@ -184,7 +186,7 @@ def test_batches_are_the_same_without_the_compiled_library() -> None:
 PROCESSES = """
 import datetime, json, multiprocessing, pathlib, sys, torch.distributed as group
 from tempergat import GraphLoader
-from tests.sampling.small_graphs import numbers_of, small_graphs
+from tests.sampling.small_graphs.drawn import numbers_of, small_graphs
 
 def make_parts(rank):
     limit = datetime.timedelta(seconds=20)

@@ -18,7 +18,7 @@ from tempergat import (
     TemperGATv2Conv,
     TemperTransformerConv,
 )
-from tests.sampling.small_graphs import InMemory, OwnData, edges, small_graphs
+from tests.sampling.small_graphs.drawn import InMemory, OwnData, edges, small_graphs
 
 # What says how many nodes a graph has, besides its edges.
 NODES: dict[str, Callable[[int], dict[str, Any]]] = {
@@ -115,7 +115,9 @@ def test_a_batch_of_any_graphs_equals_pygs(
         "exclude_keys": sorted(data.draw(some)),
         "shuffle": True,
     }
-    with mock.patch("tempergat.sampling.gather.can_gather", return_value=compiled):
+    with mock.patch(
+        "tempergat.sampling.small_graphs.gather.can_gather", return_value=compiled
+    ):
         loader = GraphLoader(graphs, batch_size, **options)
     torch.manual_seed(7)
     ours = list(loader)

@@ -15,8 +15,8 @@ from torch_geometric.data.separate import separate
 from torch_geometric.utils import is_sparse
 
 from tempergat.base import UserError, counted, is_out_of_memory, listed
-from tempergat.sampling.gather import Column, Gatherer
-from tempergat.sampling.graph_members import NODE_KEYS, Members
+from tempergat.sampling.small_graphs.gather import Column, Gatherer
+from tempergat.sampling.small_graphs.members import NODE_KEYS, Members
 
 # How many graphs' edges are checked at once.
 _CHECKED = 4096

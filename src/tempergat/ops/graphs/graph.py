@@ -7,9 +7,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tempergat.ops.rows import Relation as Relation
-from tempergat.ops.rows import Rows as Rows
-from tempergat.ops.rows import check_edge_index, check_range, group_rows, sort_edges
+from tempergat.ops.graphs.rows import Relation as Relation
+from tempergat.ops.graphs.rows import Rows as Rows
+from tempergat.ops.graphs.rows import (
+    check_edge_index,
+    check_range,
+    group_rows,
+    sort_edges,
+)
 from tempergat.ops.torch_internals import (
     GetAttrKey,
     ordinary_tensors,

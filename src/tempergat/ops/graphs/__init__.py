@@ -1,0 +1,1 @@
+"""Graphs as attention needs them, and what is kept of their tensors."""
