@@ -27,6 +27,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from benchmarks.graphs import power_law_topology
+from tempergat.data import Target
 from tempergat.ops import Graph
 from tempergat.sampling import (
     Key,
@@ -42,6 +43,7 @@ from tempergat.training.graphs.layerwise import infer_layerwise
 from tempergat.training.graphs.sampled import SampledGraph
 from tempergat.training.graphs.sampled_batches import SampledBatches
 from tempergat.training.loop import Loop
+from tempergat.training.metrics import METRICS
 from tempergat.training.runs.models import single_model
 from tempergat.training.runs.modules import ModuleRuns
 from tempergat.training.settings.config import RunConfig
@@ -225,8 +227,8 @@ def task_of(graph: str, device: str = "cuda") -> tuple[SampledGraph, NodeClasses
     task = NodeClasses(
         nodes=dict.fromkeys(("train", "val", "test"), nodes),
         labels=dict.fromkeys(("train", "val", "test"), labels),
-        num_classes=setting.classes,
-        metric="accuracy",
+        predicted=Target(setting.classes),
+        metric=METRICS["accuracy"],
         class_weights=None,
         device=torch.device(device),
     )
@@ -235,7 +237,7 @@ def task_of(graph: str, device: str = "cuda") -> tuple[SampledGraph, NodeClasses
 
 def loop_on(source: SampledGraph, task: NodeClasses, config: RunConfig) -> Loop:
     """The training of one run on samples, before its first step."""
-    model = single_model(config, source.in_channels, task.num_classes, seed=0)
+    model = single_model(config, source.in_channels, task.predicted.width, seed=0)
     runs = ModuleRuns(task, config, [0], [model])
     return Loop(runs, SampledBatches(source, config, task, seed=0), config)
 

@@ -64,13 +64,13 @@ def run_pyg(
         data.num_features,
         config.hidden_channels,
         config.num_layers,
-        dataset.num_classes,
+        dataset.predicted.width,
         heads=config.heads,
         act=config.act,
         dropout=config.feature_dropout,
         v2=config.method == "gatv2",
     )
-    ours = single_model(config, data.num_features, dataset.num_classes, seed=0)
+    ours = single_model(config, data.num_features, dataset.predicted.width, seed=0)
     model.load_state_dict(ours.state_dict())
     model = model.to(device)
     optimizer = torch.optim.Adam(

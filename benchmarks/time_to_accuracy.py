@@ -26,12 +26,14 @@ from torch_geometric.data import Data
 from benchmarks.graphs import power_law_topology
 from benchmarks.origin import machine
 from benchmarks.sampling import SETTINGS, loop_on, seeds_of
+from tempergat.data import Target
 from tempergat.nn import gate_penalty
 from tempergat.ops import Graph, fold_in
 from tempergat.sampling import NodeFeatures, Topology
 from tempergat.training.devices import capture
 from tempergat.training.graphs.sampled import SampledGraph
 from tempergat.training.loop import Loop
+from tempergat.training.metrics import METRICS
 from tempergat.training.settings.config import RunConfig
 from tempergat.training.settings.recipes import load_recipe
 from tempergat.training.tasks import NodeClasses
@@ -79,8 +81,8 @@ def planted_task(graph: str, device: torch.device) -> tuple[SampledGraph, NodeCl
     task = NodeClasses(
         nodes=nodes,
         labels={split: y[found.to(device)] for split, found in nodes.items()},
-        num_classes=classes,
-        metric="accuracy",
+        predicted=Target(classes),
+        metric=METRICS["accuracy"],
         class_weights=None,
         device=device,
     )

@@ -27,7 +27,7 @@ import torch
 from torch_geometric.data import HeteroData
 
 from benchmarks.origin import machine
-from tempergat.data import Dataset
+from tempergat.data import Dataset, Target
 from tempergat.ops import Graph
 from tempergat.training import RunConfig, load_recipe
 from tempergat.training.graphs.inputs import typed_inputs, union_edges
@@ -153,7 +153,9 @@ def generate(name: str, shape: Shape, scale: float) -> Dataset:
     store.train_mask = place < train
     store.val_mask = (place >= train) & (place < (train + papers) // 2)
     store.test_mask = place >= (train + papers) // 2
-    return Dataset(name, data, shape.target, shape.classes, "accuracy", "", name)
+    return Dataset(
+        name, data, shape.target, Target(shape.classes), "accuracy", "", name
+    )
 
 
 def check(device: torch.device) -> None:

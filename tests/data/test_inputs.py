@@ -97,7 +97,7 @@ def test_a_graph_without_labels_is_loaded_for_prediction(tmp_path: Path) -> None
     path = tmp_path / "g.npz"
     np.savez(path, x=np.ones((3, 2)), edge_index=np.array([[0, 1], [1, 2]]))
     found = as_dataset(path, labelled=False)
-    assert found.num_classes == 0
+    assert found.predicted.width == 0
     assert not any(found.data[mask].any() for mask in MASKS)
 
 

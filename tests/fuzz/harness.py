@@ -175,7 +175,10 @@ def read_graph(path: Path, labelled: bool, options: ReadOptions) -> None:
     ends = data.edge_index.flatten().tolist()
     is_sound = {
         "ends of edges": all(0 <= end < data.num_nodes for end in ends),
-        "labels": -1 <= int(data.y.min()) <= int(data.y.max()) == graph.num_classes - 1,
+        "labels": -1
+        <= int(data.y.min())
+        <= int(data.y.max())
+        == graph.predicted.width - 1,
         "features": "x" not in data or to_dense(data.x).isfinite().all(),
         "parts": int(parts.sum(0).max()) <= 1 and (data.y[parts.any(0)] >= 0).all(),
         "training nodes": data.train_mask.any(),

@@ -67,7 +67,7 @@ def require_possible(graph: Dataset) -> None:
         "features": data.x.shape[0] == nodes and torch.isfinite(data.x.float()).all(),
         "labels": labels.shape == (nodes,)
         and labels.min() >= -1
-        and set(labels[labels >= 0].tolist()) == set(range(graph.num_classes)),
+        and set(labels[labels >= 0].tolist()) == set(range(graph.predicted.width)),
         "masks": masks.shape == (3, nodes) and masks.dtype == torch.bool,
         "split": (masks.sum(0) <= 1).all() and masks[0].any(),
         "labels in the split": (labels[masks.any(0)] >= 0).all(),

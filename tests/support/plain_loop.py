@@ -20,7 +20,7 @@ def train_plainly(dataset: Dataset, config: RunConfig, seed: int) -> dict[str, T
     torch.manual_seed(seed)
     model = build_model(
         in_channels=x.size(1),
-        out_channels=dataset.num_classes,
+        out_channels=dataset.predicted.width,
         **config.model_arguments(),
     )
     optimizer = torch.optim.Adam(

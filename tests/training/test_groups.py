@@ -8,7 +8,7 @@ import torch
 from sklearn.metrics import f1_score
 
 from tempergat.base import UserError
-from tempergat.data import Dataset, csbm
+from tempergat.data import Dataset, Target, csbm
 from tempergat.nn import NodeClassifier, build_model
 from tempergat.ops import Graph
 from tempergat.training import (
@@ -121,7 +121,9 @@ def with_labels(labelled: int) -> Dataset:
             "two classes",
         ),
         (
-            dataclasses.replace(one_class(), class_names=("low", "mid", "high")),
+            dataclasses.replace(
+                one_class(), predicted=Target(3, ("low", "mid", "high"))
+            ),
             "all 36 training nodes of csbm are of class high; a classifier needs at "
             "least two classes",
         ),

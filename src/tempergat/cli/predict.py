@@ -96,7 +96,7 @@ def predict(
     print_notes(graph)
     if line := reading_line(graph):
         echo(line, err=True)
-    words = model.class_names or tuple(map(str, range(model.num_classes)))
+    words = model.predicted.words
     classes = [words[number] for number in model.predict(graph).tolist()]
     nodes = graph.node_ids or tuple(map(str, range(len(classes))))
     shares = model.predict_proba(graph) if probabilities else None

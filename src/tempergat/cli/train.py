@@ -172,7 +172,7 @@ def _show(
                 for name, by_rule in (run.metrics or {}).items()
             },
             "confusion": confusion_as_json(run.confusion),
-            "class_names": graph.class_names,
+            "class_names": graph.predicted.names,
             "temperatures": replace_non_finite(learned["temperatures"]),
             "gate_means": replace_non_finite(learned["gate_means"]),
             "time_s": run.time_s,

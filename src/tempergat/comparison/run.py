@@ -235,7 +235,7 @@ def _comparison(
         baseline=plan.baseline,
         recipe=plan.recipe,
         settings=plan.overrides.values,
-        class_names=first.class_names,
+        class_names=first.predicted.names,
         reading=describe_reading(first),
         device=str(place if isinstance(place, torch.device) else place.device),
         complete=len(runs) == plan.total_runs,

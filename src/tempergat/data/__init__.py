@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .catalog.needs import step_bytes as step_bytes
     from .dataset import MASKS as MASKS
     from .dataset import Dataset as Dataset
+    from .dataset import Target as Target
     from .dataset import node_counts as node_counts
     from .dataset import tensors as tensors
     from .description import describe as describe

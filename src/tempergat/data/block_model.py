@@ -17,7 +17,7 @@ import torch
 from torch_geometric.data import Data
 
 from tempergat.base import UserError, require_memory
-from tempergat.data.dataset import Dataset, hash_tensors
+from tempergat.data.dataset import Dataset, Target, hash_tensors
 from tempergat.data.formats.graphs import symmetrize
 from tempergat.data.noise import gaussian, missing
 from tempergat.data.splits import (
@@ -94,7 +94,7 @@ def csbm(
         name="csbm",
         data=data,
         target=None,
-        num_classes=classes,
+        predicted=Target(classes),
         metric="accuracy",
         source=f"generated: contextual stochastic block model, n={n} a={a:g} b={b:g} "
         f"d={d} classes={classes} sigma={sigma:g} rho={rho:g} tau={tau:g} seed={seed}",

@@ -58,6 +58,24 @@ class HowRead:
 
 
 @dataclass(frozen=True)
+class Target:
+    """What is predicted of a node: one of several classes.
+
+    Attributes:
+        width: How many outputs a model has: one for each class.
+        names: The words of the classes; None where they are numbers from 0.
+    """
+
+    width: int
+    names: tuple[str, ...] | None = None
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The classes as people read them: their words, or their numbers."""
+        return self.names or tuple(map(str, range(self.width)))
+
+
+@dataclass(frozen=True)
 class Dataset:
     """A graph with labels, a split and where it came from.
 
@@ -67,7 +85,7 @@ class Dataset:
             -1 where a label is missing) and `train_mask`, `val_mask`, `test_mask`.
             Edges are int64, or int32 in a memory-mapped graph of over ten million.
         target: Node type that is classified; None in a homogeneous graph.
-        num_classes: Number of classes.
+        predicted: What is predicted of the nodes of the target type.
         metric: What its authors report: `"accuracy"`, `"micro_f1"` or `"roc_auc"`.
         source: Where the graph came from.
         fingerprint: sha256 over structure, features, labels and masks; the same
@@ -78,8 +96,6 @@ class Dataset:
         split_number: Which of them this is, from 0.
         node_ids: The `id` of each classified node in the user's table; None where
             nodes are numbered.
-        class_names: The label of each class in the user's table; None where the
-            labels were numbers from 0.
         feature_names: The name of each feature of the classified nodes; None where
             they have none.
         label_name: The column of the user's table that holds the labels.
@@ -109,7 +125,7 @@ class Dataset:
     name: str
     data: Data | HeteroData
     target: str | None
-    num_classes: int
+    predicted: Target
     metric: str
     source: str
     fingerprint: str
@@ -118,7 +134,6 @@ class Dataset:
     num_splits: int = 1
     split_number: int = 0
     node_ids: tuple[str, ...] | None = None
-    class_names: tuple[str, ...] | None = None
     feature_names: tuple[str, ...] | None = None
     label_name: str | None = None
     undirected: bool | None = None

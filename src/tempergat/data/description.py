@@ -16,10 +16,11 @@ def describe(dataset: Dataset) -> str:
     parts = [int(dataset.store[name].sum()) for name in MASKS]
     x = dataset.store.get("x")
     features = f"{x.shape[1]:,} features, " if x is not None else ""
-    names = f" ({listed(dataset.class_names)})" if dataset.class_names else ""
+    predicted = dataset.predicted
+    names = f" ({listed(predicted.names)})" if predicted.names else ""
     lines = [
         f"{dataset.name}: {nodes:,} nodes, {dataset.data.num_edges:,} edges, "
-        f"{features}{dataset.num_classes} classes{names}"
+        f"{features}{predicted.width} classes{names}"
         f"{_unlabelled(dataset, ', {} unlabelled ({})')}",
         f"split {dataset.split}; train/validation/test "
         f"{parts[0]:,}/{parts[1]:,}/{parts[2]:,}",
@@ -52,7 +53,7 @@ def describe_reading(dataset: Dataset) -> dict[str, str]:
     how = dataset.how_read
     if how is None:
         return {}
-    is_labelled = dataset.num_classes > 0
+    is_labelled = dataset.predicted.width > 0
     split = f"from {listed(how.split)}" if how.split else dataset.split
     x = dataset.store.get("x")
     features = "none" if x is None else f"x, {x.shape[1]:,} without names"

@@ -12,7 +12,14 @@ from torch_geometric.data import Data, HeteroData
 
 from tempergat.base import UserError, explain_full_disk, first_line, joined
 from tempergat.data.catalog.entries import Entry
-from tempergat.data.dataset import MASKS, UNLABELLED, Dataset, hash_tensors, node_counts
+from tempergat.data.dataset import (
+    MASKS,
+    UNLABELLED,
+    Dataset,
+    Target,
+    hash_tensors,
+    node_counts,
+)
 from tempergat.data.features import note_on_scales, set_layout
 from tempergat.data.fetch.download import Progress
 from tempergat.data.fetch.locate import is_local, lock_data, obtain
@@ -52,7 +59,7 @@ def open_entry(
         name=entry.name,
         data=data,
         target=entry.target,
-        num_classes=entry.num_classes,
+        predicted=Target(entry.num_classes),
         metric=entry.metric,
         source=source,
         fingerprint="",

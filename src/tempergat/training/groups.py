@@ -87,7 +87,7 @@ def make_loop(
             place = (ranks.rank, ranks.world_size)
             batches = SampledBatches(graph, config, task, seed, *place)
             exchange = Exchange(ranks)
-    shape = (in_channels_of(dataset, config), task.num_classes)
+    shape = (in_channels_of(dataset, config), task.predicted.width)
     runs: StackedRuns | ModuleRuns
     if build is not None:
         modules = [build_user_module(build, config.method, *shape, s) for s in seeds]
@@ -118,7 +118,7 @@ def check_user_module(
     refuse_other_training(dataset, config)
     task = node_classes(dataset, config, device)
     graph = WholeGraph(dataset, config, task)
-    shape = (in_channels_of(dataset, config), task.num_classes)
+    shape = (in_channels_of(dataset, config), task.predicted.width)
     module = build_user_module(build, config.method, *shape, seed=0)
     runs = ModuleRuns(task, config, [0], [module], graph.example)
     if config.training == "full":

@@ -16,6 +16,7 @@ from tempergat.data import (
     DEFAULT_SPLIT_SEED,
     Dataset,
     Question,
+    Target,
     make_split,
 )
 from tempergat.training.evaluate import (
@@ -57,7 +58,7 @@ class NodeClasses:
     Attributes:
         nodes: The nodes of each split, on the CPU.
         labels: Their classes, on the device.
-        num_classes: Number of classes.
+        predicted: What is predicted: the classes.
         metric: The metric of the scores.
         class_weights: The weight of each class in the loss; None for equal weights.
         device: Where models are trained.
@@ -65,7 +66,7 @@ class NodeClasses:
 
     nodes: Mapping[str, Tensor]
     labels: Mapping[str, Tensor]
-    num_classes: int
+    predicted: Target
     metric: Metric
     class_weights: Tensor | None
     device: torch.device
@@ -141,12 +142,12 @@ def node_classes(
             )
     class_weights = None
     if config.class_weights == "balanced":
-        weights = balanced_weights(labels["train"], dataset.num_classes)
+        weights = balanced_weights(labels["train"], dataset.predicted.width)
         class_weights = weights.to(device)
     return NodeClasses(
         nodes=nodes,
         labels={split: values.to(device) for split, values in labels.items()},
-        num_classes=dataset.num_classes,
+        predicted=dataset.predicted,
         metric=metric,
         class_weights=class_weights,
         device=device,
@@ -218,7 +219,7 @@ def _splits(dataset: Dataset) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
             )
     labels = {split: y[chosen] for split, chosen in nodes.items()}
     seen = labels["train"].unique()
-    if dataset.num_classes < 2 or seen.numel() < 2:
+    if dataset.predicted.width < 2 or seen.numel() < 2:
         raise UserError(
             f"all {labels['train'].numel()} training nodes of {dataset.name} are of "
             f"class {_name_of(seen[0], dataset)}; a classifier needs at least two "
@@ -229,8 +230,7 @@ def _splits(dataset: Dataset) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
 
 def _name_of(label: Tensor, dataset: Dataset) -> str:
     """What the user calls a class."""
-    number = int(label)
-    return str(number) if dataset.class_names is None else dataset.class_names[number]
+    return dataset.predicted.words[int(label)]
 
 
 def _remedy_for_empty_part(y: Tensor) -> str:

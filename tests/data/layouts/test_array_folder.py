@@ -257,8 +257,8 @@ def test_years_are_classes_in_their_order(folder: Path) -> None:
     labels = array(folder, "y")
     save(folder, y=labels + 2000)
     graph = load(folder)
-    assert graph.num_classes == 2
-    assert graph.class_names == ("2000", "2001")
+    assert graph.predicted.width == 2
+    assert graph.predicted.names == ("2000", "2001")
     assert graph.data.y.tolist() == labels.tolist()
 
 

@@ -38,7 +38,7 @@ def save(graph: Any, folder: Path) -> Path:
 def test_graph_of_networkx_is_read(tmp_path: Path) -> None:
     dataset = load(save(ring(), tmp_path))
     assert dataset.node_ids == ("n0", "n1", "n2", "n3", "n4", "n5")
-    assert dataset.class_names == ("cat", "dog")
+    assert dataset.predicted.names == ("cat", "dog")
     assert dataset.feature_names == ("height", "tall")
     expected = [[0, 0], [0.5, 0], [1, 0], [1.5, 0], [2, 1], [2.5, 1]]
     assert dataset.data.x.to_dense().tolist() == expected
@@ -80,7 +80,7 @@ def test_default_of_an_attribute_is_used(tmp_path: Path) -> None:
     data = text.index("dog</data>", at)
     begin = text.rindex("<data", at, data)
     text = text[:begin] + text[data + len("dog</data>") :]
-    assert load(save(text, tmp_path)).class_names == ("cat", "cow", "dog")
+    assert load(save(text, tmp_path)).predicted.names == ("cat", "cow", "dog")
 
 
 def test_entities_are_refused_before_they_are_expanded(tmp_path: Path) -> None:

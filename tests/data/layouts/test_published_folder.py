@@ -44,7 +44,7 @@ def test_pages_are_read_with_their_words_as_features(tmp_path: Path) -> None:
     assert data.x.layout == torch.sparse_csr
     rows = [[1, 0, 1, 0, 0], [0, 1, 0, 0, 0], [0, 0, 0, 0, 0], [1, 0, 0, 0, 1]]
     assert data.x.to_dense().tolist() == rows
-    assert dataset.class_names == ("company", "tvshow")
+    assert dataset.predicted.names == ("company", "tvshow")
     assert data.y.tolist() == [1, 0, 1, 0]
     assert dataset.label_name == "page_type"
     assert dataset.undirected
@@ -65,7 +65,7 @@ def test_vectors_of_0_and_1_are_no_lists_of_words(tmp_path: Path) -> None:
 def test_users_are_numbered_by_the_published_column(tmp_path: Path) -> None:
     dataset = load(write(tmp_path / "g", USERS, EDGES.replace("id_1,id_2", "from,to")))
     assert dataset.node_ids == ("2", "0", "3", "1")
-    assert dataset.class_names == ("False", "True")
+    assert dataset.predicted.names == ("False", "True")
     assert dataset.data.x.to_dense()[1].tolist() == [1, 0, 1, 0, 0]
 
 
@@ -73,7 +73,7 @@ def test_options_choose_other_columns(tmp_path: Path) -> None:
     target = "key,kind,colour\n0,1,red\n1,0,blue\n2,1,red\n3,1,red\n"
     folder = write(tmp_path / "g", target)
     dataset = load(folder, ReadOptions(id="key", label="colour"))
-    assert dataset.class_names == ("blue", "red")
+    assert dataset.predicted.names == ("blue", "red")
     with pytest.raises(UserError, match="--label"):
         load(folder)
     with pytest.raises(UserError, match=r"features of .* come from features\.json"):

@@ -42,7 +42,7 @@ def test_published_graph_has_the_size_of_its_source(name: str) -> None:
     assert dataset.data.num_nodes == nodes
     assert dataset.data.num_edges == edges
     assert features in (None, dataset.data.x.shape[1])
-    assert dataset.num_classes == classes
+    assert dataset.predicted.width == classes
     assert len(opened.splits) == splits
 
 

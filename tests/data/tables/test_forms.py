@@ -63,7 +63,7 @@ def test_columns_are_those_that_options_name(
     found = read(write(tmp_path / "g", nodes), **options)
     assert found.fingerprint == plain.fingerprint
     assert found.node_ids == plain.node_ids
-    assert found.class_names == ("cat", "dog")
+    assert found.predicted.names == ("cat", "dog")
     assert found.feature_names == ("height", "width")
     assert found.split == "given with the graph"
 
@@ -98,7 +98,7 @@ def test_values_are_read_as_they_are_written(tmp_path: Path) -> None:
     nodes = "id,f,label\n007,1,e5\n7,1,nan_\n 1e5,1,2020-01-01\ntrue,1,0x1\n"
     found = read(write(tmp_path / "g", nodes, "source,target\n007,1e5\n7,true\n"))
     assert found.node_ids == ("007", "7", "1e5", "true")
-    assert found.class_names == ("0x1", "2020-01-01", "e5", "nan_")
+    assert found.predicted.names == ("0x1", "2020-01-01", "e5", "nan_")
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_ids_may_be_saved_as_decimals_or_beyond_int64(tmp_path: Path) -> None:
 def test_a_missing_word_is_missing_everywhere(word: str, tmp_path: Path) -> None:
     nodes = NODES + f"n6,1,1,{word},\nn7,2,0,dog,{word}\n"
     found = read(write(tmp_path / "g", nodes))
-    assert found.class_names == ("cat", "dog")
+    assert found.predicted.names == ("cat", "dog")
     assert found.data.y[6:].tolist() == [-1, 1]
     assert not found.data.test_mask[6:].any()
     folder = write(tmp_path / "g", NODES.replace("0.25", word))
@@ -154,7 +154,7 @@ def test_a_missing_word_is_missing_everywhere(word: str, tmp_path: Path) -> None
 def test_the_words_for_missing_can_be_changed(tmp_path: Path) -> None:
     nodes = NODES.replace("cat,test", "NA,test") + "n6,1,0,unknown,\n"
     found = read(write(tmp_path / "g", nodes), missing=("unknown",))
-    assert found.class_names == ("NA", "cat", "dog")
+    assert found.predicted.names == ("NA", "cat", "dog")
     assert int(found.data.y[6]) == -1
     folder = write(tmp_path / "g", NODES.replace("0.25", "-999"))
     with pytest.raises(UserError, match="height is '-999', which is a missing value"):
@@ -178,23 +178,23 @@ def test_whole_numbers_become_classes_in_their_order(
     nodes = "\n".join(["f,label", *rows])
     found = read(write(tmp_path / "g", nodes, "source,target\n0,1\n"))
     assert found.data.y.tolist() == classes
-    assert found.class_names == names
+    assert found.predicted.names == names
     values = [-1.0 if label == "?" else float(label) for label in labels.split()]
     path = tmp_path / "g.npz"
     np.savez(path, x=np.arange(6.0)[:, None] / 2, y=values, edge_index=[[0], [1]])
     same = as_dataset(path)
     assert same.fingerprint == found.fingerprint
-    assert same.class_names == names
+    assert same.predicted.names == names
 
 
 def test_a_class_in_no_split_is_not_counted(tmp_path: Path) -> None:
     folder = write(tmp_path / "g", NODES + "n6,1,1,axolotl,\n")
     found = read(folder)
-    assert found.num_classes == 2
-    assert found.class_names == ("cat", "dog")
+    assert found.predicted.width == 2
+    assert found.predicted.names == ("cat", "dog")
     assert found.data.y.tolist() == [0, 1, 0, 1, 0, 1, -1]
     assert any("no split contains class axolotl" in note for note in found.notes)
-    assert as_dataset(folder, split="60/20/20").num_classes == 3
+    assert as_dataset(folder, split="60/20/20").predicted.width == 3
 
 
 def test_columns_of_words_are_encoded_on_request(tmp_path: Path) -> None:
@@ -287,7 +287,7 @@ def test_words_that_differ_in_every_row_are_proposed_as_ids(tmp_path: Path) -> N
 def test_edges_that_count_nodes_from_one_are_recognised(tmp_path: Path) -> None:
     nodes = "\n".join(line.partition(",")[2] for line in NODES.splitlines())
     edges = EDGES.replace("n", "")
-    assert read(write(tmp_path / "zero", nodes, edges)).num_classes == 2
+    assert read(write(tmp_path / "zero", nodes, edges)).predicted.width == 2
     shifted = "source,target\n1,2\n2,3\n3,4\n4,5\n5,6\n"
     with pytest.raises(
         UserError, match=r"seem to count the 6 nodes from 1.*subtract 1"

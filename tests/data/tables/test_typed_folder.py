@@ -35,7 +35,7 @@ def test_every_table_is_a_node_type_or_an_edge_type(folder: Path) -> None:
     assert data["paper"].x.shape == (20, 2)
     assert "x" not in data["author"]
     assert data["author"].num_nodes == 3
-    assert found.class_names == ("a", "b")
+    assert found.predicted.names == ("a", "b")
     assert found.node_ids[:2] == ("p0", "p1")
     assert found.feature_names == ("words", "year")
     by_pair = set(map(tuple, data[WRITES].edge_index.T.tolist()))

@@ -31,7 +31,7 @@ def test_folder_of_tables_becomes_a_graph(tmp_path: Path) -> None:
     assert dataset.data.y.tolist() == [0, 1, 0]
     assert dataset.data.edge_index.tolist() == [[0, 1], [1, 2]]
     assert [dataset.data[mask].tolist().index(True) for mask in MASKS] == [0, 1, 2]
-    assert dataset.num_classes == 2
+    assert dataset.predicted.width == 2
     assert dataset.split == "given with the graph"
     assert dataset.metric == "accuracy"
 
@@ -491,11 +491,11 @@ def test_ids_and_class_names_of_tables_are_kept(tmp_path: Path) -> None:
     (tmp_path / "edges.csv").write_text("source,target\nq,z\n")
     words = load(tmp_path, split="100/0/0")
     assert words.node_ids == ("q", "b", "z")
-    assert words.class_names == ("ant", "owl")
+    assert words.predicted.names == ("ant", "owl")
     assert words.data.y.tolist() == [1, -1, 0]
     for_prediction = load(tmp_path, labelled=False)
     assert for_prediction.node_ids == ("q", "b", "z")
-    assert for_prediction.class_names is None
+    assert for_prediction.predicted.names is None
 
 
 def test_numbered_nodes_and_classes_have_no_names(tmp_path: Path) -> None:
@@ -503,7 +503,7 @@ def test_numbered_nodes_and_classes_have_no_names(tmp_path: Path) -> None:
     (tmp_path / "edges.csv").write_text("source,target\n0,1\n")
     numbers = load(tmp_path, split="100/0/0")
     assert numbers.node_ids is None
-    assert numbers.class_names is None
+    assert numbers.predicted.names is None
 
 
 @pytest.mark.parametrize(

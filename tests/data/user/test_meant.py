@@ -442,7 +442,9 @@ def said_about(form: Form, folder: Path) -> tuple[Dataset | None, str]:
 
 
 def labels_of(read: Dataset) -> Iterator[str | None]:
-    names = read.class_names or [str(number) for number in range(read.num_classes)]
+    names = read.predicted.names or [
+        str(number) for number in range(read.predicted.width)
+    ]
     for label in read.store.y.tolist():
         yield None if label < 0 else names[label]
 

@@ -165,7 +165,7 @@ def test_options_settle_what_is_messy(tmp_path: Path) -> None:
     graph = read(write(tmp_path / "g"))
     assert graph.feature_names is not None
     assert "name" not in graph.feature_names
-    assert graph.num_classes == 3
+    assert graph.predicted.width == 3
     assert any("1 edge of nodes" in note for note in graph.notes)
     assert any("filled 1 gap in employees" in note for note in graph.notes)
     column = {name: graph.data.x[:, at] for at, name in enumerate(graph.feature_names)}
@@ -269,13 +269,15 @@ def test_graphml_of_igraph_and_gephi_takes_the_options_of_columns(
     assert named.node_ids == tuple(NAMES)
     assert named.feature_names == plain.feature_names == ("f0",)
     assert torch.equal(named.data.edge_index, plain.data.edge_index)
-    assert as_dataset(igraph, options=ReadOptions(features=("f0",))).num_classes == 2
+    assert (
+        as_dataset(igraph, options=ReadOptions(features=("f0",))).predicted.width == 2
+    )
     gephi = graphml(
         tmp_path / "g.graphml", label=NAMES, modularity_class=KINDS, size=SIZES
     )
     options = ReadOptions(label="modularity_class", drop=("label",))
     graph = as_dataset(gephi, options=options)
-    assert (graph.num_classes, graph.feature_names) == (2, ("size",))
+    assert (graph.predicted.width, graph.feature_names) == (2, ("size",))
 
 
 def test_graphml_with_two_attributes_of_one_name_is_refused(tmp_path: Path) -> None:

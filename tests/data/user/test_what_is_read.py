@@ -264,9 +264,9 @@ def test_options_answer_whether_a_word_is_a_class_or_missing(tmp_path: Path) -> 
     with pytest.raises(UserError, match=r": NA is the label of 2 nodes.*may be a cl"):
         as_dataset(folder, split="100/0/0")
     every = as_dataset(folder, split="100/0/0", options=ReadOptions(missing=()))
-    assert every.num_classes == 3
+    assert every.predicted.width == 3
     some = as_dataset(folder, split="100/0/0", options=ReadOptions(missing=("NA",)))
-    assert some.num_classes == 2
+    assert some.predicted.width == 2
     assert "), 2 nodes unlabelled (NA)\n" in describe(some)
 
 
@@ -280,14 +280,14 @@ def test_minus_one_in_a_table_is_a_class_unless_said(tmp_path: Path) -> None:
     nodes = {"id": NAMES, "label": [-1, 0, 1] * 2, "change": [-1, 1, 2, 1, 1, 1]}
     folder = write(tmp_path / "g", nodes, NAMES)
     found = as_dataset(folder, split="100/0/0")
-    assert found.class_names == ("-1", "0", "1")
+    assert found.predicted.names == ("-1", "0", "1")
     assert any("-1 is the class of 2 nodes; --missing -1" in n for n in found.notes)
     said = as_dataset(folder, split="100/0/0", options=ReadOptions(missing=("-1",)))
     assert said.data.y.tolist() == [-1, 0, 1, -1, 0, 1]
     assert describe_reading(said)["unlabelled"] == "2 nodes (-1)"
     arrays = graph(y=torch.tensor([-1, 0, 1] * 2))
     unknown = as_dataset(arrays, split="100/0/0")
-    assert unknown.num_classes == 2
+    assert unknown.predicted.width == 2
     assert "2 classes, 2 nodes unlabelled (-1)" in describe(unknown)
 
 

@@ -145,7 +145,7 @@ def class_names(model: nn.Module, graph: Any, count: int) -> tuple[str, ...]:
     """The name of each class: its word in the user's table, or its number."""
     words = model.class_names if isinstance(model, TrainedModel) else None
     if words is None and isinstance(graph, Dataset):
-        words = graph.class_names
+        words = graph.predicted.names
     return tuple(map(str, range(count))) if words is None else words
 
 
@@ -165,7 +165,7 @@ def known_labels(data: Data, graph: Any, classes: Sequence[str]) -> list[int]:
     y = data.get("y")
     if not isinstance(y, Tensor) or y.dim() != 1 or y.is_floating_point():
         return [-1] * int(data.num_nodes or 0)
-    names = graph.class_names if isinstance(graph, Dataset) else None
+    names = graph.predicted.names if isinstance(graph, Dataset) else None
     labels: list[int] = y.tolist()
     if names is None or tuple(names) == tuple(classes):
         return labels

@@ -103,8 +103,9 @@ def read_musae(
     options = ReadOptions(id=id_column, label=label_column)
     reading = Reading(str(table.parent), options)
     graph = read_word_files(table, edges, words, reading, num_words)
-    if graph.class_names not in (None, tuple(classes)):
-        problem = f"has the classes {listed(graph.class_names)}, not {listed(classes)}"
+    names = graph.predicted.names
+    if names not in (None, tuple(classes)):
+        problem = f"has the classes {listed(names)}, not {listed(classes)}"
         raise DamagedFile(table, problem)
     data = graph.data
     nodes = np.array(graph.node_ids or range(len(data.y))).astype(np.int64)

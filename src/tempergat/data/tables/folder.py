@@ -17,7 +17,7 @@ from tempergat.base import (
     explain_unreadable,
     listed,
 )
-from tempergat.data.dataset import HowRead
+from tempergat.data.dataset import HowRead, Target
 from tempergat.data.tables.columns import edge_ends
 from tempergat.data.tables.files import (
     find_table,
@@ -155,7 +155,7 @@ def with_targets(
     return UserGraph(
         data,
         node_ids=None if columns.id is None else tuple(nodes.ids),
-        class_names=class_names,
+        predicted=Target(0, class_names),
         feature_names=nodes.feature_names if nodes.features is not None else None,
         label_name=columns.label,
         split_name=columns.split,

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
 from tempergat.base import listed
-from tempergat.data.dataset import MASKS, UNLABELLED, node_counts
+from tempergat.data.dataset import MASKS, UNLABELLED, Target, node_counts
 from tempergat.data.features import column_blocks, column_kinds
 from tempergat.data.homophily_measures import estimate_h2_index, homophily
 from tempergat.data.splits import DEFAULT_SPLIT, DEFAULT_SPLIT_SEED
@@ -76,7 +76,7 @@ def findings_on(read: UserGraph, reading: Reading) -> list[Finding]:
             findings.insert(1, Finding("classified node type", read.target))
     if labelled:
         findings += _labels(store.y.numpy(), read)
-        findings += _split(reading.name, store, read.class_names)
+        findings += _split(reading.name, store, read.predicted)
     if read.mapped_hashes:
         return findings
     for node_store in data.node_stores:
@@ -150,7 +150,7 @@ def _distinct(ends: np.ndarray, bound: int) -> np.ndarray:
 def _labels(labels: np.ndarray, read: UserGraph) -> list[Finding]:
     labelled = labels[labels != UNLABELLED]
     counts = np.bincount(labelled)
-    names = read.class_names or [str(number) for number in range(len(counts))]
+    names = replace(read.predicted, width=len(counts)).words
     by_size = np.argsort(-counts, kind="stable")[:_SHOWN_CLASSES]
     shown = {names[at]: int(counts[at]) for at in sorted(by_size)}
     which = "each class"
@@ -171,7 +171,7 @@ def _labels(labels: np.ndarray, read: UserGraph) -> list[Finding]:
     ]
 
 
-def _split(name: str, store: Any, class_names: Sequence[str] | None) -> list[Finding]:
+def _split(name: str, store: Any, predicted: Target) -> list[Finding]:
     masks = given_masks(name, store)
     if not masks:
         made = f"made: {DEFAULT_SPLIT} with seed {DEFAULT_SPLIT_SEED}, by class"
@@ -194,7 +194,8 @@ def _split(name: str, store: Any, class_names: Sequence[str] | None) -> list[Fin
     kept = classes_in_splits(labels, masks)
     lost = np.setdiff1d(labels[labels != UNLABELLED], kept)
     if len(kept) and len(lost):
-        names = [str(at) if class_names is None else class_names[at] for at in lost]
+        words = replace(predicted, width=int(labels.max()) + 1).words
+        names = [words[at] for at in lost]
         action = (
             f"left out, so that {len(kept)} of {len(kept) + len(lost)} classes are "
             f"used; --split {DEFAULT_SPLIT} makes a split with all classes"

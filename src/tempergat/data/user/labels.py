@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from tempergat.base import UserError, counted, listed
-from tempergat.data.dataset import UNLABELLED
+from tempergat.data.dataset import UNLABELLED, Target
 from tempergat.data.user.options import MISSING, in_python
 from tempergat.data.user.reading import NoLabels, OwnLabels, Reading, UserGraph
 
@@ -202,7 +202,7 @@ def check_labels(read: UserGraph, reading: Reading) -> UserGraph:
     )
     read.store.y = torch.from_numpy(classes)
     how_read = replace(read.how_read, unlabelled=counts)
-    return replace(read, class_names=names, how_read=how_read)
+    return replace(read, predicted=Target(0, names), how_read=how_read)
 
 
 def _classes_of_numbers(

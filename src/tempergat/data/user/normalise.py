@@ -48,7 +48,9 @@ def with_splits(read: UserGraph, reading: Reading) -> GraphWithSplits:
     unsplit = replace(
         Dataset(**{field.name: getattr(read, field.name) for field in fields(Dataset)}),
         name=name,
-        num_classes=int(read.store.y.max()) + 1 if labelled else 0,
+        predicted=replace(
+            read.predicted, width=int(read.store.y.max()) + 1 if labelled else 0
+        ),
         read_options=replace(options, **reading.learned),
         scaling=scaling,
         # Columns and classes may be called anything.

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from tempergat.base import UserError
-from tempergat.data.dataset import Dataset, HowRead
+from tempergat.data.dataset import Dataset, HowRead, Target
 from tempergat.data.user.options import ReadOptions
 
 
@@ -109,7 +109,8 @@ class UserGraph(Dataset):
 
     name: str = ""
     target: str | None = None
-    num_classes: int = 0
+    # Its width is known when labels are checked.
+    predicted: Target = field(default_factory=lambda: Target(0))
     metric: str = "accuracy"
     source: str = ""
     fingerprint: str = ""

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_geometric.data.storage import BaseStorage
 
 from tempergat.base import UserError, first_line, joined, listed
-from tempergat.data.dataset import MASKS, UNLABELLED
+from tempergat.data.dataset import MASKS, UNLABELLED, Target
 from tempergat.data.formats.numpy_files import native_numbers
 from tempergat.data.layouts.pt_classes import SavedArray
 from tempergat.data.user.reading import Reading, UserGraph
@@ -203,7 +203,7 @@ def drop_unused_classes(
     count = int(labels.max()) + 1
     if not len(kept) or len(kept) == count:
         return read
-    names = read.class_names or tuple(str(number) for number in range(count))
+    names = replace(read.predicted, width=count).words
     dropped = [names[at] for at in range(count) if at not in kept]
     position = np.full(count + 1, UNLABELLED, dtype=np.int64)
     position[kept] = np.arange(len(kept))
@@ -214,7 +214,7 @@ def drop_unused_classes(
         f"{listed(dropped)}, so {'it is' if one else 'they are'} left out; --split "
         "60/20/20 makes a split with all classes"
     )
-    return replace(read, class_names=tuple(names[at] for at in kept))
+    return replace(read, predicted=Target(0, tuple(names[at] for at in kept)))
 
 
 def note_unseen_classes(
@@ -222,7 +222,7 @@ def note_unseen_classes(
 ) -> None:
     """Notes classes of validation or test nodes without a training node."""
     labels = read.store.y.numpy()
-    names = read.class_names or tuple(map(str, range(int(labels.max()) + 1)))
+    names = replace(read.predicted, width=int(labels.max()) + 1).words
     unseen: dict[str, None] = {}
     for split in each_split(masks):
         known = np.unique(labels[split[MASKS[0]].numpy()])

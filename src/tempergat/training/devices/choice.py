@@ -64,7 +64,7 @@ def compile_kernels(
         return
     nodes = int(dataset.data.num_nodes)
     # The kernels do not depend on the number of features.
-    model = single_model(config, 1, dataset.num_classes, seed=0)
+    model = single_model(config, 1, dataset.predicted.width, seed=0)
     layers = [
         (layer.attention, layer)
         for layer in model.convs
@@ -101,4 +101,4 @@ def _compile_products(
         for columns in (first, hidden):
             compile_ahead("dropout", 1, columns, **facts)
     nodes = int(dataset.data.num_nodes)
-    compile_ahead("outer", dataset.num_classes, hidden, nodes=nodes, **facts)
+    compile_ahead("outer", dataset.predicted.width, hidden, nodes=nodes, **facts)

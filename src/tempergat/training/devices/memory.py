@@ -198,7 +198,7 @@ def bytes_per_seed(dataset: Dataset, config: RunConfig) -> int:
     weights += (inputs + hidden * (config.num_layers - 1)) * hidden * projections
     values = node_values + edge_values + feature_values + weights * _PARAMETER_TENSORS
     if metric_of_settings(config.metric).ranks:
-        values += nodes * dataset.num_classes * _RANKING_TENSORS
+        values += nodes * dataset.predicted.width * _RANKING_TENSORS
     return values * _FLOAT_BYTES
 
 

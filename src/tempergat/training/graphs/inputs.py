@@ -224,7 +224,7 @@ def _taken(
 ) -> tuple[str, ...]:
     if build is None:
         return edge_arguments(config)
-    sizes = (int(dataset.data.x.size(1)), dataset.num_classes)
+    sizes = (int(dataset.data.x.size(1)), dataset.predicted.width)
     module = build_user_module(build, config.method, *sizes, seed=0)
     nothing = torch.empty(0)
     return tuple(

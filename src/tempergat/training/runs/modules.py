@@ -152,7 +152,7 @@ class ModuleRuns(Runs):
             assert batch.edge_index is not None
             x = batch.x[run] if batch.x_by_run else batch.x
             edges, fresh = (batch.edge_index, batch.edge_inputs), batch.x_is_fresh
-            classes = self.task.num_classes
+            classes = self.task.predicted.width
             return self._own.call(module, x, *edges, classes, x_is_fresh=fresh)
         seed = None if step is None else fold_in(self._seed_tensors[run], step)
         options = {"dropout_seed": seed, **batch.edge_inputs}

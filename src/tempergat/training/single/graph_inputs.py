@@ -108,7 +108,7 @@ def typed_dataset(x: Any, edge_index: Any, metadata: Metadata) -> Dataset:
         "graph",
         data,
         types[0].name,
-        metadata.num_classes,
+        metadata.predicted,
         "accuracy",
         "",
         "",

@@ -116,7 +116,7 @@ class PreparedModule(nn.Module):
             logits: Tensor = module(x, graph_of(dataset, config, device), **edges)
             return logits
         edge_index = dataset.data.edge_index.long().to(device)
-        inputs = (x, edge_index, edges, self._metadata.num_classes)
+        inputs = (x, edge_index, edges, self._metadata.predicted.width)
         with explain_errors(config.method):
             fresh = x is not dataset.data.x
             return OwnTensors(config.method).call(module, *inputs, x_is_fresh=fresh)

@@ -105,7 +105,7 @@ def _restored_module(
     """
     module: nn.Module
     if metadata.config.source_hash is None:
-        sizes = (metadata.in_channels, metadata.num_classes)
+        sizes = (metadata.in_channels, metadata.predicted.width)
         facts = (metadata.edge_dim, metadata.node_types)
         try:
             # The sizes in a file may be those of a model that no memory can hold.
@@ -158,7 +158,10 @@ def _user_module(
     file: Path, metadata: Metadata, build: BuildModule | None
 ) -> nn.Module:
     """A user's module with any weights."""
-    method, sizes = metadata.config.method, (metadata.in_channels, metadata.num_classes)
+    method, sizes = (
+        metadata.config.method,
+        (metadata.in_channels, metadata.predicted.width),
+    )
     if build is None:
         raise UserError(
             f"{file} holds your own module {method}; load it in Python, with "

@@ -25,7 +25,14 @@ from typing_extensions import TypedDict
 
 import tempergat
 from tempergat.base import UserError, first_validation_error
-from tempergat.data import ColumnScale, Dataset, ReadOptions, scale_of, tensors
+from tempergat.data import (
+    ColumnScale,
+    Dataset,
+    ReadOptions,
+    Target,
+    scale_of,
+    tensors,
+)
 from tempergat.nn import NodeType
 from tempergat.training.devices.choice import device_name
 from tempergat.training.graphs.inputs import edge_dim_of, in_channels_of, types_of
@@ -131,6 +138,11 @@ class Metadata(BaseModel):
             first = error.errors()[0]
             raise ValueError(f"{first['loc'][0]}: {first['msg']}") from error
 
+    @property
+    def predicted(self) -> Target:
+        """What the model predicts."""
+        return Target(self.num_classes, self.class_names)
+
     @model_validator(mode="after")
     def _fit_together(self) -> Self:
         for names, count, what in (
@@ -190,12 +202,12 @@ def metadata_of(
         seed=seed,
         fingerprint=dataset.fingerprint,
         in_channels=in_channels_of(dataset, config),
-        num_classes=dataset.num_classes,
+        num_classes=dataset.predicted.width,
         dataset=dataset.name,
         device=device_name(device),
         versions=versions(),
         feature_names=dataset.feature_names if types is None else None,
-        class_names=dataset.class_names,
+        class_names=dataset.predicted.names,
         label_name=dataset.label_name,
         undirected=dataset.undirected,
         edge_feature_names=dataset.edge_feature_names,

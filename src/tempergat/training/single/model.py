@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data, HeteroData
 
 from tempergat.base import UserError, write_bytes, write_into
-from tempergat.data import Dataset, GraphInput, ReadOptions, warn_of_notes
+from tempergat.data import Dataset, GraphInput, ReadOptions, Target, warn_of_notes
 from tempergat.nn import GraphCall
 from tempergat.training.metrics import metric_of_settings
 from tempergat.training.record import Run
@@ -56,14 +56,19 @@ class TrainedModel(PreparedModule):
         self.eval()
 
     @property
+    def predicted(self) -> Target:
+        """What is predicted of a node: how many classes, and their words."""
+        return self._metadata.predicted
+
+    @property
     def num_classes(self) -> int:
         """The number of classes."""
-        return self._metadata.num_classes
+        return self.predicted.width
 
     @property
     def class_names(self) -> tuple[str, ...] | None:
         """The word of each class in the training table; None for plain numbers."""
-        return self._metadata.class_names
+        return self.predicted.names
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
@@ -229,7 +234,7 @@ class TrainedModel(PreparedModule):
         inputs = f"{metadata.in_channels} features"
         if metadata.node_types is not None:
             inputs = f"{len(metadata.node_types)} node types"
-        return f"{inputs}, {metadata.num_classes} classes", outcome
+        return f"{inputs}, {metadata.predicted.width} classes", outcome
 
     def _on_graph(
         self,
