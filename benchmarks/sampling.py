@@ -39,6 +39,7 @@ from tempergat.sampling import (
 )
 from tempergat.sampling.loader import prefetched
 from tempergat.sampling.reference import SampledHops
+from tempergat.training.examples import Examples
 from tempergat.training.graphs.layerwise import infer_layerwise
 from tempergat.training.graphs.sampled import SampledGraph
 from tempergat.training.graphs.sampled_batches import SampledBatches
@@ -225,8 +226,10 @@ def task_of(graph: str, device: str = "cuda") -> tuple[SampledGraph, NodeClasses
         device=torch.device(device),
     )
     task = NodeClasses(
-        nodes=dict.fromkeys(("train", "val", "test"), nodes),
-        labels=dict.fromkeys(("train", "val", "test"), labels),
+        examples=Examples(
+            dict.fromkeys(("train", "val", "test"), nodes),
+            dict.fromkeys(("train", "val", "test"), labels),
+        ),
         predicted=Target(setting.classes),
         metric=METRICS["accuracy"],
         class_weights=None,

@@ -31,6 +31,7 @@ from tempergat.nn import gate_penalty
 from tempergat.ops import Graph, fold_in
 from tempergat.sampling import NodeFeatures, Topology
 from tempergat.training.devices import capture
+from tempergat.training.examples import Examples
 from tempergat.training.graphs.sampled import SampledGraph
 from tempergat.training.loop import Loop
 from tempergat.training.metrics import METRICS
@@ -79,8 +80,9 @@ def planted_task(graph: str, device: torch.device) -> tuple[SampledGraph, NodeCl
         device=device,
     )
     task = NodeClasses(
-        nodes=nodes,
-        labels={split: y[found.to(device)] for split, found in nodes.items()},
+        examples=Examples(
+            nodes, {split: y[found.to(device)] for split, found in nodes.items()}
+        ),
         predicted=Target(classes),
         metric=METRICS["accuracy"],
         class_weights=None,
@@ -210,7 +212,10 @@ class Curve:
 def scorer(loop: Loop, graph: Graph) -> Callable[[], float]:
     """Returns a function for the accuracy of a model on the scored nodes."""
     model, task, source = loop.runs.model, loop.task, loop.batches.graph
-    nodes, labels = task.nodes["val"].to(task.device), task.labels["val"]
+    nodes, labels = (
+        task.examples.numbers["val"].to(task.device),
+        task.examples.targets["val"],
+    )
     x = source.features.rows(torch.arange(source.num_nodes, device=task.device))
 
     def score() -> float:
@@ -229,7 +234,10 @@ def train_full(loop: Loop, name: str, graph: Graph, seconds: float) -> Curve:
     config, task, source = loop.config, loop.task, loop.batches.graph
     model, device, optimizer = loop.runs.model, task.device, loop.optimizer
     x = source.features.rows(torch.arange(source.num_nodes, device=device))
-    nodes, labels = task.nodes["train"].to(device), task.labels["train"]
+    nodes, labels = (
+        task.examples.numbers["train"].to(device),
+        task.examples.targets["train"],
+    )
     curve = Curve("full batch", config, name, device, scorer(loop, graph))
     step = 0
     while curve.seconds < seconds and not curve.is_finished:

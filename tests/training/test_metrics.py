@@ -152,7 +152,7 @@ def test_a_run_reports_and_selects_by_the_metric(metric: str) -> None:
     for epoch in range(1, 13):
         loop.run(until=epoch)
         logits = loop.batches.logits(loop.runs)[1].detach()
-        scores = scores_of_parts(METRICS[metric], logits, task.nodes, task.labels)
+        scores = scores_of_parts(METRICS[metric], logits, *task.examples.in_rows())
         by_hand.append(scores.tolist())
     history = loop.history[:, 1, 2:]
     assert history.flatten().tolist() == pytest.approx(np.ravel(by_hand), abs=1e-6)
@@ -205,7 +205,8 @@ def test_balanced_weights_change_the_loss_of_all_seeds_as_of_one() -> None:
     loop = loop_of(weighted, [0, 1], graph)
     losses = loop.runs.backward(loop.batches.batch, torch.tensor(0))
     assert loop.task.class_weights is not None
-    nodes, labels = loop.task.nodes["train"], loop.task.labels["train"]
+    rows, targets = loop.task.examples.in_rows()
+    nodes, labels = rows["train"], targets["train"]
     logits = loop.batches.logits(loop.runs).detach()
     for run in range(2):
         each = torch.nn.functional.cross_entropy(

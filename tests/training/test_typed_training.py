@@ -136,7 +136,7 @@ def test_exact_evaluation_gives_the_scores_of_the_whole_graph(method: str) -> No
     dataset = as_dataset(typed_graph())
     loop = loop_of(config(method), graph=dataset)
     expected = full_logits(loop, dataset)
-    nodes = torch.cat(list(loop.task.nodes.values())).unique()
+    nodes = torch.cat(list(loop.task.examples.numbers.values())).unique()
     with torch.no_grad():
         (logits,) = loop.batches.logits(loop.runs)
     torch.testing.assert_close(logits, expected[nodes])

@@ -77,10 +77,10 @@ class GraphPart(LargeGraph):
         chosen = ((target >= first) & (target < last)).nonzero().squeeze(1)
         # All nodes in turn, beginning with the first of this process.
         edges = torch.stack([(source[chosen] - first) % nodes, target[chosen] - first])
-        train = task.nodes["train"]
+        train = task.examples.numbers["train"]
         own = ((train >= first) & (train < last)).nonzero().squeeze(1)
         order = torch.arange(first, first + nodes) % nodes
-        labels = task.labels["train"][own.to(device)]
+        labels = task.examples.targets["train"][own.to(device)]
         self.sizes = tuple(end - begin for begin, end in pairwise(bounds))
         self.batch = Batch(
             graph.features.rows(order).to(device),
@@ -92,7 +92,8 @@ class GraphPart(LargeGraph):
             },
             rows=(train[own] - first).to(device),
             # The part of the mean over all training nodes that this process has.
-            share=task.total_weight(labels) / task.total_weight(task.labels["train"]),
+            share=task.total_weight(labels)
+            / task.total_weight(task.examples.targets["train"]),
             share_of_rows=(last - first) / nodes,
         )
 

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from tempergat.training.devices.capture import CapturedSteps, refusal, replayed
+from tempergat.training.examples import SPLITS, Judged
 from tempergat.training.exchange import Exchange
 from tempergat.training.graphs.batches import Batch, WholeGraph
 from tempergat.training.graphs.sampled_batches import LargeGraph
@@ -23,7 +24,6 @@ from tempergat.training.runs.models import BestEpoch, State
 from tempergat.training.runs.modules import ModuleRuns
 from tempergat.training.runs.stacked import StackedRuns
 from tempergat.training.settings.config import RunConfig
-from tempergat.training.tasks import SPLITS, Targets
 
 # The columns of `Loop.history`.
 COLUMNS = ("loss", "val_loss", *SPLITS)
@@ -208,7 +208,7 @@ class Loop:
 
     @torch.no_grad()
     def judged(
-        self, judge: Callable[[Tensor, Targets], State], state: State | None = None
+        self, judge: Callable[[Tensor, Judged], State], state: State | None = None
     ) -> State:
         """What a function of the task returns for each run, [runs, ...].
 
@@ -220,7 +220,7 @@ class Loop:
         def compute() -> State:
             with nullcontext() if state is None else self.runs.at(state):
                 logits = self.batches.logits(self.runs)
-                results: State = self.runs.each(judge, logits, self.batches.targets)
+                results: State = self.runs.each(judge, logits, self.batches.judged)
                 return results
 
         return self.from_first(compute)

@@ -21,6 +21,7 @@ from tempergat.nn import (
     temperature_of,
 )
 from tempergat.training.devices.choice import device_name
+from tempergat.training.examples import SPLITS
 from tempergat.training.loop import COLUMNS, Loop
 from tempergat.training.metrics import Metric
 from tempergat.training.record import (
@@ -32,7 +33,6 @@ from tempergat.training.record import (
 )
 from tempergat.training.runs.models import State
 from tempergat.training.runs.stacked import StackedRuns
-from tempergat.training.tasks import SPLITS
 
 # Takes a loop and the parameters and buffers of its runs at some epoch; returns for
 # each run further attributes of its `LayerRecord`.

@@ -2,50 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from tempergat.base import UserError
-from tempergat.data import (
-    DEFAULT_SPLIT,
-    DEFAULT_SPLIT_SEED,
-    Dataset,
-    Question,
-    Target,
-    make_split,
-)
+from tempergat.data import Dataset, Question, Target
 from tempergat.training.evaluate import (
     balanced_weights,
     confusion_counts,
     has_several_classes,
 )
+from tempergat.training.examples import SPLIT_WORDS, Examples, Judged, examples_of
 from tempergat.training.metrics import METRICS, Metric, scores_of_parts
 from tempergat.training.runs.models import State
 from tempergat.training.settings.config import RunConfig
 from tempergat.training.settings.recipes import metric_of_run
 
-SPLITS = ("train", "val", "test")
 # Ranking metrics sort the nodes once for every class; above this many class scores of a
 # run, only the metric that was asked for is worth that.
 _MOST_RANKED_SCORES = 2**20
-_SPLIT_WORDS = {"train": "training", "val": "validation", "test": "test"}
-
-
-class Targets(NamedTuple):
-    """What predictions are judged by.
-
-    Attributes:
-        rows: For each split, the rows of its nodes in the class scores.
-        labels: Their classes.
-    """
-
-    rows: Mapping[str, Tensor]
-    labels: Mapping[str, Tensor]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,16 +34,14 @@ class NodeClasses:
     the same attributes and methods.
 
     Attributes:
-        nodes: The nodes of each split, on the CPU.
-        labels: Their classes, on the device.
+        examples: The nodes of each split, and their classes.
         predicted: What is predicted: the classes.
         metric: The metric of the scores.
         class_weights: The weight of each class in the loss; None for equal weights.
         device: Where models are trained.
     """
 
-    nodes: Mapping[str, Tensor]
-    labels: Mapping[str, Tensor]
+    examples: Examples
     predicted: Target
     metric: Metric
     class_weights: Tensor | None
@@ -86,26 +62,26 @@ class NodeClasses:
             return float(labels.numel())
         return self.class_weights[labels].sum()
 
-    def scores(self, logits: Tensor, targets: Targets) -> State:
+    def scores(self, logits: Tensor, judged: Judged) -> State:
         """The validation loss of one run, 0-d, and its scores, [splits].
 
         Args:
             logits: Class scores, [nodes, classes].
-            targets: What they should be.
+            judged: What they should be.
         """
-        chosen = logits.index_select(0, targets.rows["val"])
-        val_loss = self.loss(chosen, targets.labels["val"]).double()
-        scores = scores_of_parts(self.metric, logits, *targets)
+        chosen = logits.index_select(0, judged.rows["val"])
+        val_loss = self.loss(chosen, judged.targets["val"]).double()
+        scores = scores_of_parts(self.metric, logits, *judged)
         return {"val_loss": val_loss, "scores": scores}
 
-    def evaluation(self, logits: Tensor, targets: Targets) -> State:
+    def evaluation(self, logits: Tensor, judged: Judged) -> State:
         """The confusion matrix of one run, as `confusion`, and its scores by metric.
 
         The matrix counts test nodes by true class (rows) and predicted class (columns).
         Scores are [splits]. The ranking metrics are left out where a split has nodes of
         one class only, and in large graphs.
         """
-        rows, labels = targets
+        rows, labels = judged
         is_small = logits.numel() <= _MOST_RANKED_SCORES
         ranks = is_small and all(map(has_several_classes, labels.values()))
         metrics = [
@@ -130,23 +106,24 @@ def node_classes(
         UserError: A part of the split has no labelled nodes, or only one class where
             the metric needs two.
     """
-    nodes, labels = _splits(dataset)
+    examples = examples_of(dataset)
+    _refuse_one_class(dataset, examples)
     metric = METRICS[metric_of_run(config, dataset)]
-    for split, classes in labels.items() if metric.ranks else ():
+    for split, classes in examples.targets.items() if metric.ranks else ():
         if not has_several_classes(classes):
             raise UserError(
                 f"{metric.name} compares classes, but all {classes.numel()} "
-                f"{_SPLIT_WORDS[split]} nodes of {dataset.name} are of class "
+                f"{SPLIT_WORDS[split]} nodes of {dataset.name} are of class "
                 f"{_name_of(classes[0], dataset)}; choose another metric, like "
                 "macro_f1, or another split"
             )
     class_weights = None
     if config.class_weights == "balanced":
-        weights = balanced_weights(labels["train"], dataset.predicted.width)
+        classes = examples.targets["train"]
+        weights = balanced_weights(classes, dataset.predicted.width)
         class_weights = weights.to(device)
     return NodeClasses(
-        nodes=nodes,
-        labels={split: values.to(device) for split, values in labels.items()},
+        examples=examples.to(device),
         predicted=dataset.predicted,
         metric=metric,
         class_weights=class_weights,
@@ -184,7 +161,7 @@ def refuse_untrainable(dataset: Dataset) -> None:
             training nodes of one class only.
     """
     refuse_other_training(dataset)
-    _splits(dataset)
+    _refuse_one_class(dataset, examples_of(dataset))
 
 
 def refuse_typed(dataset: Dataset, what: str) -> None:
@@ -205,43 +182,16 @@ def refuse_typed(dataset: Dataset, what: str) -> None:
         )
 
 
-def _splits(dataset: Dataset) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    store = dataset.store
-    y = store.y
-    nodes = {}
-    for split in SPLITS:
-        mask = store[f"{split}_mask"] & (y >= 0)
-        nodes[split] = mask.nonzero().squeeze(1)
-        if nodes[split].numel() == 0:
-            raise UserError(
-                f"{dataset.name} has no labelled {_SPLIT_WORDS[split]} nodes; "
-                + _remedy_for_empty_part(y)
-            )
-    labels = {split: y[chosen] for split, chosen in nodes.items()}
-    seen = labels["train"].unique()
-    if dataset.predicted.width < 2 or seen.numel() < 2:
+def _refuse_one_class(dataset: Dataset, examples: Examples) -> None:
+    labels = examples.targets["train"]
+    if dataset.predicted.width < 2 or not has_several_classes(labels):
         raise UserError(
-            f"all {labels['train'].numel()} training nodes of {dataset.name} are of "
-            f"class {_name_of(seen[0], dataset)}; a classifier needs at least two "
+            f"all {labels.numel()} training nodes of {dataset.name} are of "
+            f"class {_name_of(labels[0], dataset)}; a classifier needs at least two "
             "classes"
         )
-    return nodes, labels
 
 
 def _name_of(label: Tensor, dataset: Dataset) -> str:
     """What the user calls a class."""
     return dataset.predicted.words[int(label)]
-
-
-def _remedy_for_empty_part(y: Tensor) -> str:
-    labelled = int((y >= 0).sum())
-    made = make_split(y.cpu().numpy(), DEFAULT_SPLIT, DEFAULT_SPLIT_SEED)
-    if all(mask.any() for mask in made.values()):
-        return (
-            f"make a split of its {labelled} labelled nodes with --split "
-            f"{DEFAULT_SPLIT} (split= in Python)"
-        )
-    return (
-        f"its {labelled} labelled nodes are too few for --split {DEFAULT_SPLIT}, so "
-        "label more"
-    )

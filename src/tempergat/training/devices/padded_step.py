@@ -73,8 +73,9 @@ class PaddedStep:
         loop, task = self._loop, self._loop.task
         epoch, sampler = loop.epochs_done, loop.batches.sampler
         order = sampler.order(epoch)
-        seeds = task.nodes["train"].to(order.device)[order]
-        labels = task.labels["train"].to(order.device)[order]
+        examples = task.examples
+        seeds = examples.numbers["train"].to(order.device)[order]
+        labels = examples.targets["train"].to(order.device)[order]
         self._seeds[: order.size(0)] = seeds
         self._labels[: order.size(0)] = labels
         self._epoch_key.fill_(fold_numbers(loop.runs.seeds[0], epoch))

@@ -13,7 +13,7 @@ from tempergat.data import Dataset
 from tempergat.nn import NodeClassifier, TypedFeatures
 from tempergat.training.graphs.inputs import edge_inputs_of, features_of, graph_of
 from tempergat.training.settings.config import RunConfig
-from tempergat.training.tasks import NodeClasses, Targets
+from tempergat.training.tasks import NodeClasses
 
 if TYPE_CHECKING:
     from tempergat.training.preparation import Preparation
@@ -54,7 +54,7 @@ class WholeGraph:
 
     Attributes:
         batch: The batch.
-        targets: What the class scores of all nodes are judged by.
+        judged: What the class scores of all nodes are judged by.
     """
 
     is_whole = True
@@ -75,15 +75,14 @@ class WholeGraph:
         edge_index = None
         if config.source_hash is not None:
             edge_index = dataset.data.edge_index.long().to(task.device)
-        rows = {name: nodes.to(task.device) for name, nodes in task.nodes.items()}
-        self.targets = Targets(rows, task.labels)
+        self.judged = task.examples.in_rows()
         self.batch = self.example = Batch(
             x if own is None else own,
             graph_of(dataset, config, task.device),
-            task.labels["train"],
+            self.judged.targets["train"],
             edge_index,
             edge_inputs_of(dataset, config, task.device),
-            rows=rows["train"],
+            rows=self.judged.rows["train"],
             x_by_run=own is not None,
         )
 

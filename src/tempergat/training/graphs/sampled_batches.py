@@ -13,7 +13,7 @@ from tempergat.training.graphs.batches import Batch
 from tempergat.training.graphs.layerwise import OnLayer, infer_layerwise
 from tempergat.training.graphs.sampled import SampledGraph
 from tempergat.training.settings.config import RunConfig
-from tempergat.training.tasks import NodeClasses, Targets
+from tempergat.training.tasks import NodeClasses
 
 if TYPE_CHECKING:
     from tempergat.training.runs.modules import ModuleRuns
@@ -32,8 +32,8 @@ class LargeGraph:
         config: Settings of the run; they say how it is scored.
 
     Attributes:
-        targets: What the class scores of the nodes of all splits, ascending, are
-            judged by.
+        judged: What the class scores of the nodes of all splits, ascending, are judged
+            by.
     """
 
     def __init__(
@@ -43,12 +43,9 @@ class LargeGraph:
         self.task = task
         self._config = config
         self._seed = seed
-        self._nodes = torch.unique(torch.cat(list(task.nodes.values())))
-        rows = {
-            split: torch.searchsorted(self._nodes, nodes).to(task.device)
-            for split, nodes in task.nodes.items()
-        }
-        self.targets = Targets(rows, task.labels)
+        examples = task.examples
+        self._nodes = torch.unique(torch.cat(list(examples.numbers.values())))
+        self.judged = examples.in_rows(self._nodes)
 
     @property
     def example(self) -> Batch:
@@ -198,7 +195,7 @@ class SampledBatches(LargeGraph):
         super().__init__(graph, config, task, seed)
         assert config.batch_size is not None
         self.sampler = self._sampler(
-            task.nodes["train"],
+            task.examples.numbers["train"],
             -(-config.batch_size // world_size),
             training=True,
             rank=rank,
@@ -215,4 +212,4 @@ class SampledBatches(LargeGraph):
 
     def batch_of(self, drawn: Any) -> Batch:
         """What a model is called with for a batch of the sampler, or one like it."""
-        return self.graph.batch_of(drawn, self.task.labels["train"])
+        return self.graph.batch_of(drawn, self.task.examples.targets["train"])

@@ -18,11 +18,12 @@ from torch.func import functional_call, vmap
 
 from tempergat.nn import METHODS, NodeClassifier, gate_penalty
 from tempergat.ops import fold_in
+from tempergat.training.examples import Judged
 from tempergat.training.graphs.batches import Batch
 from tempergat.training.optimizer import clip_stacked
 from tempergat.training.runs.models import State, initial_states
 from tempergat.training.settings.config import RunConfig
-from tempergat.training.tasks import NodeClasses, Targets
+from tempergat.training.tasks import NodeClasses
 
 
 class Runs:
@@ -63,21 +64,21 @@ class Runs:
 
     def each(
         self,
-        function: Callable[[Tensor, Targets], State],
+        function: Callable[[Tensor, Judged], State],
         logits: Tensor | list[Tensor],
-        targets: Targets,
+        judged: Judged,
     ) -> State:
         """What a function of a run's class scores and targets returns, [runs, ...].
 
         Args:
             function: The function.
             logits: The class scores of all runs.
-            targets: Their targets.
+            judged: What they are judged by.
         """
         if isinstance(logits, Tensor):
-            stacked: State = vmap(lambda of_run: function(of_run, targets))(logits)
+            stacked: State = vmap(lambda of_run: function(of_run, judged))(logits)
             return stacked
-        results = [function(of_run, targets) for of_run in logits]
+        results = [function(of_run, judged) for of_run in logits]
         return {name: torch.stack([r[name] for r in results]) for name in results[0]}
 
     def _loss(self, model: nn.Module, logits: Tensor, batch: Batch) -> Tensor:

@@ -20,10 +20,10 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from tempergat.base import UserError, refuse_pipe, write_into
+from tempergat.training.examples import SPLITS
 from tempergat.training.loop import COLUMNS
 from tempergat.training.runs.models import tensors_of
 from tempergat.training.settings.config import RunConfig
-from tempergat.training.tasks import SPLITS
 
 CHECKPOINT_NAME = "checkpoint.safetensors"
 _OURS = "tempergat checkpoint "
