@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tempergat.training.metrics import metric_of_settings
+
 # Raised whenever a change of the code changes the results of training. Runs with
 # different numbers are never compared with each other. 3 were rankings by 2.
 NUMERICS = 4
@@ -105,7 +107,7 @@ CLEAN = Condition()
 
 @dataclass(frozen=True)
 class Scores:
-    """A run's scores at one epoch, as fractions between 0 and 1.
+    """A run's scores at one epoch, as its metric computes them.
 
     The training score is None where it was not recorded.
     """
@@ -276,12 +278,15 @@ class Run:
             raise ValueError("the condition of a run without a change is None")
         if self.status == "done" and not self.scores:
             raise ValueError(f"run {self.method} seed {self.seed} is done but unscored")
+        metric = metric_of_settings(self.config.get("metric"))
+        low, high = metric.bounds
         for rule, scores in self.scores.items():
-            train = 0.0 if scores.train is None else scores.train
-            if not all(0.0 <= s <= 1.0 for s in (train, scores.val, scores.test)):
+            train = scores.val if scores.train is None else scores.train
+            shown = map(metric.shown, (train, scores.val, scores.test))
+            if not all(low <= score <= high for score in shown):
                 raise ValueError(
-                    f"{rule} scores of {self.method} seed {self.seed} are not "
-                    f"fractions: {scores}"
+                    f"{rule} scores of {self.method} seed {self.seed} are no "
+                    f"{metric.words}: {scores}"
                 )
         if self.status == "failed" and (self.scores or not self.reason):
             raise ValueError(

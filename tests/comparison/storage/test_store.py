@@ -194,8 +194,8 @@ def test_condition_and_precision_enter_the_hash_only_where_they_differ() -> None
 
 
 @pytest.mark.parametrize("test", [math.nan, 81.4, -0.1])
-def test_a_score_that_is_not_a_fraction_is_refused(test: float) -> None:
-    with pytest.raises(ValueError, match="not fractions"):
+def test_a_score_outside_of_its_metric_is_refused(test: float) -> None:
+    with pytest.raises(ValueError, match="are no accuracy"):
         run(scores={"last_epoch": Scores(1, 1.0, 0.5, test)})
 
 
