@@ -169,7 +169,7 @@ def _get_all_runs(
     plan: Plan, get_runs: _GetRuns, display: Display
 ) -> tuple[list[Run], list[Choice]]:
     """The runs that are compared, and the settings that were searched for them."""
-    if plan.tune is None:
+    if plan.options.tune is None:
         what = (plan.graphs, plan.configs, plan.seeds)
         return get_runs(*what, on_progress=display.progress), []
     choices = search_settings(
@@ -218,7 +218,7 @@ def _comparison(
         plan.selection,
         tuned=bool(choices or chosen.others),
         beside_backbones=chosen.beside_backbones,
-        all_pairs=plan.baseline is None,
+        all_pairs=plan.options.baseline is None,
         test_to_train=split_ratio([plan.graphs[split] for split in used]),
     )
     # No other graph in the store has this name.
@@ -232,7 +232,7 @@ def _comparison(
         runs=chosen.compared,
         chosen=chosen.recipes if len(plan.configs) > len(plan.methods) else {},
         other_runs=chosen.others,
-        baseline=plan.baseline,
+        baseline=plan.options.baseline,
         recipe=plan.recipe,
         settings=plan.overrides.values,
         class_names=first.class_names,

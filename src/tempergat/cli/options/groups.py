@@ -3,12 +3,14 @@
 import csv
 import inspect
 from collections.abc import Callable, Mapping
-from functools import wraps
+from dataclasses import make_dataclass
 from inspect import Parameter
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
+from tempergat.cli.options.shared import complete_method, complete_methods
+from tempergat.comparison import ARGUMENTS, Flag, said_of
 from tempergat.training import OPTIONS, help_of, typed_as
 
 if TYPE_CHECKING:
@@ -80,6 +82,7 @@ _READING: dict[str, Any] = {
     ],
 }
 _FLAGS = {"many_classes": False, "drop_unknown_edges": False, "scale": True}
+_COMPLETIONS = {"methods": complete_methods, "baseline": complete_method}
 # Lists of names.
 _LISTS = ("features", "one_hot", "missing", "drop", "edge_features")
 
@@ -92,6 +95,11 @@ class OptionGroup(dict[str, Any]):
     """
 
     OPTIONS: ClassVar[Mapping[str, Any]]
+
+    @classmethod
+    def fields(cls) -> list[tuple[str, Any, Any]]:
+        """The name, the type and the default of each."""
+        return [(name, kind, _FLAGS.get(name)) for name, kind in cls.OPTIONS.items()]
 
     @property
     def given(self) -> dict[str, Any]:
@@ -154,34 +162,54 @@ class Settings(OptionGroup):
         return make_overrides(given, written=written)
 
 
-def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """A command that has the options of a group for each argument that is a group."""
-    groups: dict[str, type[OptionGroup]] = {}
-    parameters = []
-    for name, parameter in inspect.signature(command, eval_str=True).parameters.items():
-        kind = parameter.annotation
-        if isinstance(kind, type) and issubclass(kind, OptionGroup):
-            groups[name] = kind
-            parameters += [
-                Parameter(
-                    option,
-                    Parameter.KEYWORD_ONLY,
-                    default=_FLAGS.get(option),
-                    annotation=annotation,
-                )
-                for option, annotation in kind.OPTIONS.items()
-            ]
-        else:
-            parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
+def with_options(
+    **after: tuple[str | type[OptionGroup], ...],
+) -> Callable[[Callable[..., None]], type]:
+    """Gives a command options: arguments of `compare` by their names, and groups.
 
-    @wraps(command)
-    def wrapped(**arguments: Any) -> None:
-        for name, group in groups.items():
-            options = {option: arguments.pop(option) for option in group.OPTIONS}
-            arguments[name] = group(options)
-        command(**arguments)
+    The command takes what they give as keyword-only arguments. Typer reads the fields
+    of the class returned, and makes an object of it, which runs the command.
 
-    # Typer reads the signature and the annotations.
-    wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    wrapped.__annotations__ = {each.name: each.annotation for each in parameters}
-    return wrapped
+    Args:
+        **after: By parameter of the command, the options that follow it in the help.
+    """
+
+    def with_them(command: Callable[..., None]) -> type:
+        fields: list[Any] = []
+        groups = {}
+        wanted = {one for options in after.values() for one in options}
+        for name, own in inspect.signature(command, eval_str=True).parameters.items():
+            if own.annotation in wanted:
+                groups[name] = own.annotation
+            elif own.kind is Parameter.POSITIONAL_OR_KEYWORD:
+                default = () if own.default is Parameter.empty else (own.default,)
+                fields.append((name, own.annotation, *default))
+            for one in after.get(name, ()):
+                fields += [_argument(one)] if isinstance(one, str) else one.fields()
+
+        def run(self: object) -> None:
+            given = dict(vars(self))
+            for name, group in groups.items():
+                given[name] = group({one: given.pop(one) for one in group.OPTIONS})
+            command(**given)
+
+        members = {"__doc__": command.__doc__, "__post_init__": run}
+        return make_dataclass(command.__name__, fields, kw_only=True, namespace=members)
+
+    return with_them
+
+
+def _argument(name: str) -> tuple[str, Any, Any]:
+    """The option for an argument of `compare`: its name, type and default."""
+    argument = ARGUMENTS[name]
+    (flag,) = said_of(argument, Flag)
+    default = argument.default if flag.default is None else flag.default
+    if default is not None and flag.typed is str:
+        default = str(default)
+    option = typer.Option(
+        help=flag.help,
+        metavar=flag.metavar,
+        min=flag.least,
+        autocompletion=_COMPLETIONS.get(name),
+    )
+    return name, Annotated[flag.typed | None, option], default

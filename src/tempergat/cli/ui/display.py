@@ -136,7 +136,7 @@ class TerminalDisplay(Lines):
                 f"Stopped with {runs} of {total} runs done; they are kept. Differences "
                 "and verdicts may change with the rest. To continue:"
             )
-        elif self._plans[0].tune is not None:
+        elif self._plans[0].options.tune is not None:
             words = (
                 "Stopped during the search for settings; its runs are kept. To "
                 "continue:"
