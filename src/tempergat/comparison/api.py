@@ -87,7 +87,7 @@ def compare(*arguments: Any, **keywords: Any) -> Comparison | Comparisons:
     ):
         plans = read_graphs(plans, several=several, names=names)
         for plan in plans:
-            if not isinstance(plan.graph, Dataset):
+            if not isinstance(plan.options.graph, Dataset):
                 warn_of_notes(plan.first_graph)
         return run_comparisons(
             plans,

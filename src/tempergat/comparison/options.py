@@ -6,19 +6,9 @@ here, without torch, so that help comes at once.
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import Field, dataclass, fields
-from inspect import Parameter
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    Literal,
-    NamedTuple,
-    TypeVar,
-    get_args,
-    get_origin,
-)
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar, get_args
 
 from tempergat.base import UserError
 
@@ -29,7 +19,6 @@ if TYPE_CHECKING:
     from tempergat.data import GraphInput, ReadOptions
     from tempergat.training import Preparation, Recipe
 
-_Said = TypeVar("_Said")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 MOST_RUNS = 100_000
 
@@ -50,6 +39,14 @@ class UpTo(NamedTuple):
     most: int
     besides: str | None = None
     words: str = "a number"
+
+    def check(self, name: str, value: object) -> None:
+        """Raise for another value."""
+        is_number = isinstance(value, int) and 1 <= value <= self.most
+        if value != self.besides and not is_number:
+            raise UserError(
+                f"{name} is {value!r}; give {self.words} from 1 to {self.most}"
+            )
 
 
 @dataclass(frozen=True)
@@ -211,26 +208,23 @@ class CompareOptions:
 
     def __post_init__(self) -> None:
         for name, argument in ARGUMENTS.items():
-            value = getattr(self, name)
-            for check in said_of(argument, UpTo):
-                is_number = isinstance(value, int) and 1 <= value <= check.most
-                if value != check.besides and not is_number:
-                    raise UserError(
-                        f"{name} is {value!r}; give {check.words} from 1 to "
-                        f"{check.most}"
-                    )
+            for said in get_args(argument.type):
+                if isinstance(said, UpTo):
+                    said.check(name, getattr(self, name))
         if self.noise is not None and self.prepare is not None:
             raise UserError(
                 "noise is itself a preparation; give noise or prepare, not both"
             )
 
 
-ARGUMENTS: dict[str, Field[Any]] = {one.name: one for one in fields(CompareOptions)}
-
-
-def said_of(argument: Field[Any], kind: type[_Said]) -> list[_Said]:
-    """What is said of an argument beside its type: its flag, or its check."""
-    return [said for said in get_args(argument.type) if type(said) is kind]
+ARGUMENTS = {one.name: one for one in fields(CompareOptions)}
+# What commands have an option for, each with its default there.
+FLAGS = {
+    name: said._replace(default=said.default or argument.default)
+    for name, argument in ARGUMENTS.items()
+    for said in get_args(argument.type)
+    if isinstance(said, Flag)
+}
 
 
 def documented(function: _Function) -> _Function:
@@ -239,16 +233,13 @@ def documented(function: _Function) -> _Function:
     The function takes them, and settings, as `*arguments` and `**keywords`. In its
     docstring they take the place of `OPTIONS`.
     """
+    shown = [*inspect.signature(CompareOptions).parameters.values()]
+    for place, one in enumerate(shown):
+        kind = getattr(one.annotation, "__origin__", one.annotation)
+        shown[place] = one.replace(annotation=getattr(kind, "__forward_arg__", kind))
     signature = inspect.signature(function)
-    shown, keywords = [], signature.parameters["keywords"]
-    for name, argument in ARGUMENTS.items():
-        kind: Any = argument.type
-        kind = kind.__origin__ if get_origin(kind) is Annotated else kind
-        kind = getattr(kind, "__forward_arg__", kind)
-        one = Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=argument.default)
-        shown.append(one.replace(annotation=kind))
-    shown_as = signature.replace(parameters=[*shown, keywords])
-    function.__signature__ = shown_as  # type: ignore[attr-defined]
+    shown.append(signature.parameters["keywords"])
+    function.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
     # Python with -OO has no docstrings.
     text = (CompareOptions.__doc__ or "").partition("Attributes:\n")[2]
     text = text.partition("\n\n")[0].strip()

@@ -74,11 +74,6 @@ class Plan:
     graphs: Mapping[int, Dataset] = field(default_factory=dict)
 
     @property
-    def graph(self) -> Any:
-        """The graph as the user gave it."""
-        return self.options.graph
-
-    @property
     def first_graph(self) -> Dataset:
         """The graph with the first of its splits."""
         return next(iter(self.graphs.values()))
@@ -212,7 +207,7 @@ def read_graphs(
             raise UserError(f"a graph is called {name!r}; give it a name in words")
         options = plan.options
         graphs = load_splits(
-            plan.graph,
+            plan.options.graph,
             max_splits=len(plan.seeds),
             made_splits=options.splits,
             keep_given_splits=several,
