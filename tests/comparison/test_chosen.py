@@ -10,6 +10,7 @@ from torch_geometric.nn import SAGEConv
 import tempergat
 from tempergat.comparison.chosen import choose
 from tempergat.comparison.display import Display
+from tempergat.comparison.options import CompareOptions
 from tempergat.comparison.plan import make_plan, read_graphs
 from tempergat.comparison.results.comparison import Comparison
 from tempergat.comparison.results.from_runs import dataset_result
@@ -179,9 +180,7 @@ def test_a_stopped_comparison_shows_its_part_and_ends_the_same(
     whole = compared(graph, methods=("gcn", "gat"))
     asked = ("gcn", "gat"), 4
     overrides = tempergat.training.make_overrides({"epochs": 4, "hidden": 8})
-    (plan,) = read_graphs(
-        [make_plan(graph, *asked, overrides=overrides)], several=False
-    )
+    (plan,) = read_graphs([make_plan(CompareOptions(graph, *asked), overrides)])
     seen: list[int] = []
 
     class Stop(Display):
@@ -223,7 +222,7 @@ def test_methods_without_a_choice_are_trained_with_default_alone(
         settings={"epochs": 2, **sampled},
     )
     assert (once.recipe, once.other_runs) == ("default", [])
-    demo = make_plan("demo", "gat", 1)
+    demo = make_plan(CompareOptions("demo", "gat", 1))
     assert (demo.recipe, demo.total_runs) == ("demo", 1)
 
 

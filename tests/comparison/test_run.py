@@ -14,6 +14,7 @@ import torch
 import tempergat
 from tempergat import nn
 from tempergat.base import UserError
+from tempergat.comparison.options import CompareOptions
 from tempergat.comparison.plan import make_plan
 from tempergat.comparison.storage.store import Store
 from tempergat.data import load
@@ -178,6 +179,6 @@ def test_mistakes_are_reported_before_any_work(
 def test_mlp_joins_the_papers_methods_but_for_runs_paper() -> None:
     papers = tuple(name for name, method in nn.METHODS.items() if method.in_paper)
     assert len(papers) == 11
-    assert make_plan("cora").methods == ("mlp", *papers)
-    assert make_plan("cora", runs="paper").methods == papers
-    assert make_plan("cora", ["mlp"], runs="paper").methods == ("mlp",)
+    assert make_plan(CompareOptions("cora")).methods == ("mlp", *papers)
+    assert make_plan(CompareOptions("cora", runs="paper")).methods == papers
+    assert make_plan(CompareOptions("cora", ["mlp"], "paper")).methods == ("mlp",)

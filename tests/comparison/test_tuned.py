@@ -12,6 +12,7 @@ import torch
 import tempergat
 from tempergat.base import UserError
 from tempergat.comparison.display import Display
+from tempergat.comparison.options import CompareOptions
 from tempergat.comparison.plan import make_plan, read_graphs
 from tempergat.comparison.results.comparison import Comparison
 from tempergat.comparison.results.from_store import stored_comparisons
@@ -88,7 +89,7 @@ def test_every_method_gets_as_many_settings_and_reports_other_seeds(
 
 def test_the_first_setting_tried_is_the_recipes_own(graph: Path, recipe: Path) -> None:
     found = tuned(graph, recipe, tune=1)
-    plan = make_plan(graph, ("gat", "gated"), 2, recipe)
+    plan = make_plan(CompareOptions(graph, ("gat", "gated"), 2, recipe))
     assert [choice.config for choice in found.tuned] == list(plan.configs)
 
 
@@ -154,8 +155,8 @@ def test_the_recipe_that_was_found_trains_with_the_settings_found(
     for split, file in enumerate(files):
         hashes = [run.config_hash for run in found.runs if run.split == split]
         for same in (file, found.tuned_recipes[split]):
-            made = [make_plan(path, methods, recipe=same)]
-            (plan,) = read_graphs(made, several=False)
+            made = [make_plan(CompareOptions(path, methods, recipe=same))]
+            (plan,) = read_graphs(made)
             configs = [config.model_dump(mode="json") for config in plan.configs]
             assert [config_hash(config) for config in configs] == hashes
     trained = tempergat.compare(
@@ -171,7 +172,7 @@ def test_a_stopped_search_continues_to_the_same_table(
     graph: Path, recipe: Path, tmp_path: Path
 ) -> None:
     whole = tuned(graph, recipe, methods="gat")
-    (plan,) = read_graphs([make_plan(graph, "gat", 2, recipe, tune=3)], several=False)
+    (plan,) = read_graphs([make_plan(CompareOptions(graph, "gat", 2, recipe, tune=3))])
 
     class Stop(Display):
         def search(self, done: int, of: int) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tempergat.comparison.options import CompareOptions
 from tempergat.comparison.plan import make_plan
 from tempergat.comparison.report.answers import which_is_best
 from tempergat.comparison.report.formats import as_text
@@ -25,7 +26,7 @@ def compared(
     means: dict[str, float], std: float = 0.003, baseline: str | None = None
 ) -> DatasetResult:
     """Made-up runs, compared as `tempergat compare` does."""
-    against = baseline or make_plan("demo", list(means), runs=2).against
+    against = baseline or make_plan(CompareOptions("demo", list(means), 2)).against
     runs = [
         replace(one, parameter_count=PARAMETERS.get(one.method, 50))
         for one in study("cora", means, SEEDS, std)
@@ -263,7 +264,11 @@ def test_a_lucky_run_is_not_the_highest_and_makes_nothing_untestable() -> None:
 
 
 def test_only_variants_are_compared_with_a_backbone() -> None:
-    plan = make_plan("demo", {"gat": None, "mlp": None, "gated": None, "Mine": dict}, 2)
+    plan = make_plan(
+        CompareOptions(
+            "demo", {"gat": None, "mlp": None, "gated": None, "Mine": dict}, 2
+        ),
+    )
     assert plan.against == {"gated": "gat"}
     means = {"gat": 70.0, "gated": 75.0, "mlp": 80.0, "Mine": 60.0}
     runs = study("cora", means, SEEDS)

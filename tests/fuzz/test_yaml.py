@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import yaml
 
+from tempergat.comparison.options import CompareOptions
 from tempergat.comparison.plan import make_plan
 from tests.fuzz.harness import fuzz, run_callable
 from tests.fuzz.mutations import mutated_bytes, mutated_text, mutated_value
@@ -32,7 +33,9 @@ def test_a_recipe_is_used_or_refused_in_one_line(tmp_path: Path) -> None:
                 changed = mutated_value(values, rng, most=2)
                 content = yaml.dump(changed, Dumper=yaml.SafeDumper).encode()
         recipe.write_bytes(content)
-        return run_callable(make_plan, "cora", METHODS, 2, recipe)
+        return run_callable(
+            make_plan, "cora", CompareOptions("cora", METHODS, 2, recipe)
+        )
 
     fuzz(800, attempt, more_than=20)
 

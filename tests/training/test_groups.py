@@ -95,7 +95,7 @@ def test_micro_f1_of_one_class_per_node_is_accuracy() -> None:
 
 def test_every_epoch_is_reported() -> None:
     epochs: list[int] = []
-    train_group(small_graph(), config(epochs=3), [0], CPU, epochs.append)
+    train_group(small_graph(), config(epochs=3), [0], CPU, on_epoch=epochs.append)
     assert epochs == [1, 2, 3]
 
 

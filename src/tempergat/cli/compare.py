@@ -3,25 +3,17 @@
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from tempergat.base import UserError
-from tempergat.cli.options.groups import ReadingOptions, Settings, with_option_groups
+from tempergat.cli.options.groups import ReadingOptions, Settings, with_options
 from tempergat.cli.options.shared import (
-    DEFAULT_RUNS,
-    Baseline,
-    DeviceName,
     Json,
-    OutFolder,
     Quiet,
-    RecipeName,
-    Split,
-    SplitSeed,
     Verbose,
     complete_dataset,
-    complete_methods,
     parse_device,
     parse_methods,
     parse_runs,
@@ -36,11 +28,6 @@ from tempergat.cli.ui.graphs import (
 )
 from tempergat.cli.ui.output import echo, print_json, spinner
 from tempergat.cli.ui.signals import resume_command, stoppable
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from tempergat.comparison import Plan
 
 EXAMPLES = {
     "compare": (
@@ -61,62 +48,11 @@ _Datasets = Annotated[
         autocompletion=complete_dataset,
     ),
 ]
-_Runs = Annotated[
-    str,
-    typer.Option(
-        help="Seeds per method; paper for as many as the recipe, and for the "
-        "paper's methods alone."
-    ),
-]
-_Methods = Annotated[
-    str | None,
-    typer.Option(
-        help="Methods like gat,temp_gated; the paper's eleven and mlp when left out.",
-        autocompletion=complete_methods,
-    ),
-]
-_Splits = Annotated[
-    int | None,
-    typer.Option(
-        help="Number of splits to make for a graph that comes with none; the runs "
-        "take turns over them. Of several graphs, those with splits keep them.",
-        show_default=False,
-    ),
-]
 _Table = Annotated[
     Path | None,
     typer.Option(
         help="Print the tables of a store or of an output folder, and train "
         "nothing; DATASET then names graphs of it.",
-        show_default=False,
-    ),
-]
-_Ray = Annotated[
-    str | None,
-    typer.Option(
-        help="Train on a Ray cluster: auto for the one on this machine, or the "
-        "address of its head.",
-        metavar="auto|HOST:PORT",
-        show_default=False,
-    ),
-]
-_Tune = Annotated[
-    int | None,
-    typer.Option(
-        help="Settings to try for each method beforehand, by validation score; the "
-        "runs compared have other seeds.",
-        metavar="N",
-        show_default=False,
-    ),
-]
-_Noise = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="Noise on the features of every run: gaussian:0.5 adds Gaussian noise "
-        "of half their root mean square, missing:0.3 sets 30 % of the values to 0, "
-        "missing:0.3,tau=1 to noise of one root mean square. Once more for both kinds, "
-        "Gaussian noise first.",
-        metavar="KIND:LEVEL",
         show_default=False,
     ),
 ]
@@ -141,30 +77,26 @@ _GIVEN = (*_OF_COMPARE, *Settings.OPTIONS)
 _NOT_IN_TRAIN = ("noise", "splits")
 
 
-@with_option_groups
+@with_options(
+    datasets=(
+        *("runs", "methods", "baseline", "recipe"),
+        *("split", "split_seed", "splits"),
+    ),
+    table=("ray", "tune", "noise"),
+    learned=(Settings, ReadingOptions, "device", "out"),
+)
 def compare(
     context: typer.Context,
     datasets: _Datasets = None,
-    runs: _Runs = str(DEFAULT_RUNS),
-    methods: _Methods = None,
-    baseline: Baseline = None,
-    recipe: RecipeName = None,
-    split: Split = None,
-    split_seed: SplitSeed = None,
-    splits: _Splits = None,
     table: _Table = None,
-    ray: _Ray = None,
-    tune: _Tune = None,
-    noise: _Noise = None,
     learned: _Learned = False,
-    *,
-    settings: Settings,
-    reading: ReadingOptions,
-    device: DeviceName = "auto",
-    out: OutFolder = Path("tempergat-out"),
     as_json: Json = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
+    *,
+    settings: Settings,
+    reading: ReadingOptions,
+    **given: Any,
 ) -> None:
     """Which method wins on a graph, and is it real?
 
@@ -178,52 +110,46 @@ def compare(
     the same command continues where it was stopped, and trains nothing twice. Exit
     status: 0 done, 1 some runs failed, 2 bad usage or input.
     """
+    shown = {"as_json": as_json, "verbose": verbose, "learned": learned}
     if table is not None:
         _refuse_beside_table(context)
-        shown = {"as_json": as_json, "verbose": verbose, "learned": learned}
-        _print_stored(table, datasets or [], baseline, tune, **shown)
+        _print_stored(table, datasets or [], given["baseline"], given["tune"], **shown)
         return
     names = datasets or [DEMONSTRATION]
     several = len(names) > 1
     for name in names:
         refuse_unknown_name(name)
-    chosen = None if methods is None else parse_methods(methods)
+    if given["methods"] is not None:
+        given["methods"] = parse_methods(given["methods"])
     with spinner("starting", quiet=quiet):
         from tempergat import comparison
         from tempergat.cli.ui.display import TerminalDisplay, print_result
         from tempergat.cli.ui.tables import SafeConsole
 
-        options = (recipe, baseline, settings.overrides(), tune, noise)
-        count = parse_runs(runs)
-        plans = [comparison.make_plan(n, chosen, count, *options) for n in names]
+        overrides = settings.overrides()
+        given["runs"] = parse_runs(given["runs"])
+        given["split"] = parse_split(given["split"])
+        given |= {"read_options": reading.options(), "scale": reading["scale"]}
+        options = [comparison.CompareOptions(name, **given) for name in names]
+        plans = [comparison.make_plan(one, overrides) for one in options]
         stderr = SafeConsole(stderr=True)
     # Before a download, which would otherwise be wasted.
-    require_writable(out)
+    require_writable(given["out"])
+    device, ray = given["device"], given["ray"]
     on_ray = None if ray is None else comparison.RayWorkers(ray, device)
     with on_ray or nullcontext(parse_device(device)) as place:
         display = TerminalDisplay(
-            plans,
-            stderr,
-            _train_options(context),
-            quiet=quiet,
-            as_json=as_json,
-            verbose=verbose,
-            learned=learned,
+            plans, stderr, _train_options(context), quiet=quiet, **shown
         )
-        plans = _read_graphs(
-            plans,
-            reading,
-            None if quiet else stderr,
-            several=several,
-            split=parse_split(split),
-            split_seed=split_seed,
-            splits=splits,
-        )
+        with download_display(None if quiet else stderr) as progress:
+            plans = comparison.read_graphs(plans, several=several, progress=progress)
+        for plan in plans:
+            print_notes(plan.first_graph)
         with stoppable(None):
             result = comparison.run_comparisons(
                 plans,
                 place,
-                out,
+                given["out"],
                 several=several,
                 display=display,
                 command=resume_command(),
@@ -231,23 +157,6 @@ def compare(
     print_result(result, as_json=as_json, verbose=verbose)
     if result.failed:
         raise typer.Exit(1)
-
-
-def _read_graphs(
-    plans: "list[Plan]",
-    reading: ReadingOptions,
-    console: "Console | None",
-    **options: Any,
-) -> "list[Plan]":
-    """Read the graphs of plans, and print the notes on how they were read."""
-    from tempergat.comparison import read_graphs
-
-    options |= {"options": reading.options(), "scale": reading["scale"]}
-    with download_display(console) as progress:
-        plans = read_graphs(plans, progress=progress, **options)
-    for plan in plans:
-        print_notes(plan.first_graph)
-    return plans
 
 
 def _typed(context: typer.Context) -> Iterator[tuple[str, str]]:

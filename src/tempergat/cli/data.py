@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tempergat.base import UserError, printable
-from tempergat.cli.options.groups import ReadingOptions, with_option_groups
+from tempergat.cli.options.groups import ReadingOptions, with_options
 from tempergat.cli.options.shared import Json, complete_dataset
 from tempergat.cli.ui.output import echo, print_json
 
@@ -101,7 +101,7 @@ def _needs(entry: "Entry") -> dict[str, Any]:
     }
 
 
-@with_option_groups
+@with_options(path=(ReadingOptions,))
 def check(
     path: Annotated[
         Path,
@@ -110,9 +110,9 @@ def check(
             help="A folder of tables or .npy files, or an .npz, .pt or .graphml file.",
         ),
     ],
+    as_json: Json = False,
     *,
     reading: ReadingOptions,
-    as_json: Json = False,
 ) -> None:
     """Report what your own graph holds, and whether it can be trained on.
 

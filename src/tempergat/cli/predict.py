@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tempergat.base import UserError, is_standard_output, write_bytes
-from tempergat.cli.options.groups import ReadingOptions, with_option_groups
+from tempergat.cli.options.groups import ReadingOptions, with_options
 from tempergat.cli.options.shared import (
     DatasetName,
-    DeviceName,
     Json,
     parse_device,
     require_writable_file,
@@ -52,7 +51,7 @@ _Embeddings = Annotated[
 ]
 
 
-@with_option_groups
+@with_options(embeddings=(ReadingOptions, "device"))
 def predict(
     checkpoint: _Checkpoint,
     data: DatasetName,
@@ -69,10 +68,10 @@ def predict(
         ),
     ] = False,
     embeddings: _Embeddings = None,
+    as_json: Json = False,
     *,
     reading: ReadingOptions,
-    device: DeviceName = "auto",
-    as_json: Json = False,
+    device: str,
 ) -> None:
     """Classify the nodes of a graph with a checkpoint.
 

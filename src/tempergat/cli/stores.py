@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from tempergat.base import UserError
-from tempergat.cli.options.shared import Baseline, Json, require_writable_file
+from tempergat.cli.options.groups import with_options
+from tempergat.cli.options.shared import Json, require_writable_file
 from tempergat.cli.ui.graphs import refuse_unknown_name
 from tempergat.cli.ui.output import echo, echo_beside, print_json, write_output
 
@@ -25,6 +26,7 @@ EXAMPLES = {
 _STORES_HELP = "Stores of `tempergat compare`, or its output folders."
 
 
+@with_options(out=("baseline",))
 def report(
     stores: Annotated[
         list[Path] | None,
@@ -40,7 +42,6 @@ def report(
             show_default=False,
         ),
     ] = None,
-    baseline: Baseline = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
@@ -57,6 +58,8 @@ def report(
             show_default=False,
         ),
     ] = None,
+    *,
+    baseline: str | None,
 ) -> None:
     """Write finished comparisons as one HTML file.
 

@@ -8,15 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tempergat.base import UserError, file_stem, replace_non_finite
-from tempergat.cli.options.groups import ReadingOptions, Settings, with_option_groups
+from tempergat.cli.options.groups import ReadingOptions, Settings, with_options
 from tempergat.cli.options.shared import (
     DatasetName,
-    DeviceName,
     Json,
     Quiet,
-    RecipeName,
-    Split,
-    SplitSeed,
     complete_method,
     parse_device,
     require_writable,
@@ -53,18 +49,13 @@ _Folder = Annotated[
 ]
 
 
-@with_option_groups
+@with_options(
+    seed=("recipe", "split", "split_seed", Settings, ReadingOptions, "device")
+)
 def train(
     dataset: DatasetName,
     method: _Method,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the run.")] = 0,
-    recipe: RecipeName = None,
-    split: Split = None,
-    split_seed: SplitSeed = None,
-    *,
-    settings: Settings,
-    reading: ReadingOptions,
-    device: DeviceName = "auto",
     out: _Folder = None,
     resume: Annotated[
         bool,
@@ -75,6 +66,13 @@ def train(
     ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
+    *,
+    recipe: str | None,
+    split: str | None,
+    split_seed: int | None,
+    settings: Settings,
+    reading: ReadingOptions,
+    device: str,
 ) -> None:
     """Train one run, with a checkpoint.
 

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from .explorer.node_picture import draw_node as draw_node
     from .explorer.page import explorer_page as explorer_page
     from .machines.ray_workers import RayWorkers as RayWorkers
+    from .options import FLAGS as FLAGS
+    from .options import MOST_RUNS as MOST_RUNS
+    from .options import CompareOptions as CompareOptions
     from .plan import Plan as Plan
     from .plan import make_plan as make_plan
     from .plan import read_graphs as read_graphs

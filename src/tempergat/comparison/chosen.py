@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tempergat.base import joined
-from tempergat.comparison.plan import MOST_RUNS, backbone_of, has_choice
+from tempergat.comparison.options import MOST_RUNS
+from tempergat.comparison.plan import backbone_of, has_choice
 from tempergat.stats import summarise
 from tempergat.training import Metric, Run, canonical_json, metric_of_settings
 

@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import repeat
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any, TypeAlias
 
 from tempergat.base import UserError
+from tempergat.comparison.options import MOST_RUNS, CompareOptions
 from tempergat.comparison.paper import PAPER_METHODS
 from tempergat.comparison.search import require_optuna
 from tempergat.data import Dataset, GraphInput, load_splits
+from tempergat.data import Progress as DownloadProgress
 from tempergat.nn import METHODS
 from tempergat.training import (
     BuildModule,
@@ -28,16 +29,16 @@ from tempergat.training import (
     source_hash,
 )
 
-MOST_RUNS = 100_000
 # Searches use seeds from MOST_RUNS on, and runs with searched settings have these.
 FIRST_TUNED_SEED = 2 * MOST_RUNS
-MOST_TRIALS = 10_000
 
 # The method without edges stands first: it is what the edges are measured by.
 DEFAULT_METHODS = ("mlp", *PAPER_METHODS)
 
 _Methods = str | BuildModule | Iterable[str | BuildModule] | Mapping[str, BuildModule]
 MethodsArgument = _Methods | None
+# Not any sequence: a text is a sequence of texts, and stands for one graph.
+SeveralGraphs: TypeAlias = list[Any] | tuple[GraphInput, ...] | Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -45,35 +46,30 @@ class Plan:
     """What is compared with what, and with which settings.
 
     Attributes:
-        graph: The graph as the user gave it.
         methods: Names of the methods, in the order of the table.
         configs: The settings of each; before them those of `plain`, where the graph has
             no recipe of its own.
         seeds: One run of each method per seed.
-        baseline: The method all others are compared with; None where each variant is
-            compared with its backbone.
+        options: What `compare` was given, with this graph alone.
         recipe: Name of the recipe.
         base: The recipe.
         made_for: The dataset the recipe was made for, where it is another one.
         overrides: What was changed in it.
         builds: For each of the user's own methods, the callable that builds it.
-        tune: How many settings are tried for each method; None for those of the recipe.
         preparation: What is done to features and model before every run.
         graphs: The graph with each of its splits, by the splits' numbers; empty before
             it is read.
     """
 
-    graph: GraphInput
     methods: tuple[str, ...]
     configs: tuple[RunConfig, ...]
     seeds: tuple[int, ...]
-    baseline: str | None
+    options: CompareOptions
     recipe: str
     base: Recipe
     made_for: str | None = None
     overrides: Overrides = field(default_factory=make_overrides)
     builds: Mapping[str, BuildModule] = field(default_factory=dict)
-    tune: int | None = None
     preparation: Preparation | None = None
     graphs: Mapping[int, Dataset] = field(default_factory=dict)
 
@@ -95,7 +91,7 @@ class Plan:
     @property
     def against(self) -> dict[str, str]:
         """The baseline of each method that has one."""
-        return baselines_of(self.methods, self.baseline)
+        return baselines_of(self.methods, self.options.baseline)
 
 
 def baselines_of(methods: Sequence[str], baseline: str | None) -> dict[str, str]:
@@ -121,33 +117,21 @@ def backbone_of(method: str) -> str:
     return METHODS[method].backbone if method in METHODS else method
 
 
-def make_plan(
-    graph: GraphInput,
-    methods: MethodsArgument = None,
-    runs: int | Literal["paper"] = 10,
-    recipe: str | Path | Recipe | None = None,
-    baseline: str | None = None,
-    overrides: Overrides | None = None,
-    tune: int | None = None,
-    noise: str | Sequence[str] | None = None,
-    prepare: Preparation | None = None,
-) -> Plan:
+def make_plan(options: CompareOptions, overrides: Overrides | None = None) -> Plan:
     """Check and complete what the user asked for, before any work is done.
 
-    The arguments are those of `compare`; `overrides` has the settings in place of the
-    recipe's.
+    Args:
+        options: What `compare` was given, with a single graph.
+        overrides: The settings in place of the recipe's.
 
     Raises:
-        UserError: A method, recipe or noise does not exist, the number of runs or of
-            settings to try is out of its range, the recipe's methods select epochs by
-            different rules, or Optuna is missing for `tune`.
+        UserError: A method, recipe or noise does not exist, the recipe's methods select
+            epochs by different rules, or Optuna is missing for `tune`.
     """
-    if noise is not None and prepare is not None:
-        raise UserError(
-            "noise is itself a preparation; give noise or prepare, not both"
-        )
-    default = PAPER_METHODS if runs == "paper" else DEFAULT_METHODS
-    chosen = _named_methods(default if methods is None else methods)
+    graph: Any = options.graph
+    recipe, baseline, tune = options.recipe, options.baseline, options.tune
+    default = PAPER_METHODS if options.runs == "paper" else DEFAULT_METHODS
+    chosen = _named_methods(default if options.methods is None else options.methods)
     if baseline is not None and baseline not in chosen:
         chosen = {baseline: None, **chosen}
     recipe_name, settings = recipe_for(graph, recipe)
@@ -171,41 +155,35 @@ def make_plan(
             f"recipe {recipe_name} selects epochs by {' and by '.join(rules)}; scores "
             "are comparable under one rule only, so use one selection throughout"
         )
-    count = settings.runs if runs == "paper" else runs
-    if not isinstance(count, int) or not 1 <= count <= MOST_RUNS:
-        raise UserError(f"runs is {runs!r}; give a number from 1 to {MOST_RUNS}")
-    if tune is not None and not (isinstance(tune, int) and 1 <= tune <= MOST_TRIALS):
-        raise UserError(
-            f"tune is {tune!r}; give how many settings to try for each method, from 1 "
-            f"to {MOST_TRIALS}"
-        )
+    if options.runs == "paper":
+        options = replace(options, runs=settings.runs)
+    assert options.runs != "paper"
     first = 0
     if tune is not None:
         require_optuna()
         first = FIRST_TUNED_SEED
     return Plan(
-        graph=graph,
         methods=tuple(chosen),
         configs=tuple(configs),
-        seeds=tuple(range(first, first + count)),
-        baseline=baseline,
+        seeds=tuple(range(first, first + options.runs)),
+        options=options,
         recipe="plain or default" if len(configs) > len(chosen) else recipe_name,
         base=settings,
         made_for=None if recipe is None else settings.made_for_another(graph),
         overrides=overrides,
         builds={name: build for name, build in chosen.items() if build is not None},
-        tune=tune,
-        preparation=prepare if noise is None else parse_noise(noise),
+        preparation=options.prepare
+        if options.noise is None
+        else parse_noise(options.noise),
     )
 
 
 def read_graphs(
     plans: Sequence[Plan],
     *,
-    several: bool,
+    several: bool = False,
     names: Sequence[str] | None = None,
-    splits: int | None = None,
-    **options: Any,
+    progress: DownloadProgress | None = None,
 ) -> list[Plan]:
     """Read the graph of every plan, and refuse what cannot be compared on.
 
@@ -214,8 +192,7 @@ def read_graphs(
         several: Whether a list of graphs was asked for: those that come with splits
             keep them where `splits` is given.
         names: What each graph is called; None for the names that they have.
-        splits: How many splits to make for a graph that comes with none.
-        **options: Further arguments of `load_splits`.
+        progress: Told of downloads.
 
     Returns:
         The plans with their graphs, and with settings that only a graph can tell.
@@ -228,12 +205,17 @@ def read_graphs(
     for name, plan in zip(names or repeat(None), plans, strict=False):
         if names is not None and not (isinstance(name, str) and name.strip()):
             raise UserError(f"a graph is called {name!r}; give it a name in words")
+        options = plan.options
         graphs = load_splits(
-            plan.graph,
+            plan.options.graph,
             max_splits=len(plan.seeds),
-            made_splits=splits,
+            made_splits=options.splits,
             keep_given_splits=several,
-            **options,
+            split=options.split,
+            split_seed=options.split_seed,
+            options=options.read_options,
+            scale=options.scale,
+            progress=progress,
         )
         if name is not None:
             graphs = {n: replace(one, name=name) for n, one in graphs.items()}

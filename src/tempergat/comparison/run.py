@@ -122,14 +122,7 @@ def run_plan(
         UserError: The graph or the store cannot be used.
         OutOfMemory: A single run does not fit in memory. All others are in the store.
     """
-    runs, choices = _train(plan, store, place, display or Display())
-    return _comparison(plan, store, place, runs, choices)
-
-
-def _train(
-    plan: Plan, store: Store, place: Place, display: Display
-) -> tuple[list[Run], list[Choice]]:
-    """Train what is missing; the runs, and the settings that were searched for them."""
+    display = display or Display()
     display.start(plan, opening_lines(plan, place))
     try:
         here = place if isinstance(place, torch.device) else torch.device("cpu")
@@ -144,9 +137,10 @@ def _train(
             builds=plan.builds,
             preparation=plan.preparation,
         )
-        return _get_all_runs(plan, get_runs, display)
+        runs, choices = _get_all_runs(plan, get_runs, display)
     finally:
         display.end()
+    return _comparison(plan, store, place, runs, choices)
 
 
 def finished_part(plan: Plan, store: Store, place: Place) -> Comparison | None:
@@ -169,9 +163,9 @@ def _get_all_runs(
     plan: Plan, get_runs: _GetRuns, display: Display
 ) -> tuple[list[Run], list[Choice]]:
     """The runs that are compared, and the settings that were searched for them."""
-    if plan.tune is None:
-        what = (plan.graphs, plan.configs, plan.seeds)
-        return get_runs(*what, on_progress=display.progress), []
+    if plan.options.tune is None:
+        graphs, on_progress = plan.graphs, display.progress
+        return get_runs(graphs, plan.configs, plan.seeds, on_progress=on_progress), []
     choices = search_settings(
         plan,
         lambda split, configs, seeds: get_runs(
@@ -218,7 +212,7 @@ def _comparison(
         plan.selection,
         tuned=bool(choices or chosen.others),
         beside_backbones=chosen.beside_backbones,
-        all_pairs=plan.baseline is None,
+        all_pairs=plan.options.baseline is None,
         test_to_train=split_ratio([plan.graphs[split] for split in used]),
     )
     # No other graph in the store has this name.
@@ -232,7 +226,7 @@ def _comparison(
         runs=chosen.compared,
         chosen=chosen.recipes if len(plan.configs) > len(plan.methods) else {},
         other_runs=chosen.others,
-        baseline=plan.baseline,
+        baseline=plan.options.baseline,
         recipe=plan.recipe,
         settings=plan.overrides.values,
         class_names=first.predicted.names,

@@ -67,12 +67,12 @@ def search_settings(
         UserError: Optuna is missing, or nothing is left to search.
         SearchIncompleteError: `train` did not return every run.
     """
-    assert plan.tune is not None
+    assert plan.options.tune is not None
     searches = {
         split: [_proposals(plan, config) for config in plan.configs]
         for split, _ in seeds_by_split(plan)
     }
-    for number in range(plan.tune):
+    for number in range(plan.options.tune):
         for split, of_split in searches.items():
             asked = [settings_on(p.ask(), plan.first_graph) for p in of_split]
             runs = train(split, asked, SEARCH_SEEDS)
@@ -81,7 +81,7 @@ def search_settings(
                 if len(mine) < len(SEARCH_SEEDS):
                     raise SearchIncompleteError
                 proposals.tell(mine)
-        on_search(number + 1, plan.tune)
+        on_search(number + 1, plan.options.tune)
     return [
         Choice(
             method,
@@ -98,7 +98,7 @@ def search_settings(
 def search_runs(plan: Plan) -> int:
     """How many runs the search of a plan trains; 0 without a search."""
     splits = min(len(plan.seeds), len(plan.graphs))
-    each = len(SEARCH_SEEDS) * (plan.tune or 0)
+    each = len(SEARCH_SEEDS) * (plan.options.tune or 0)
     return len(plan.methods) * splits * each
 
 

@@ -130,9 +130,9 @@ def train_group(
     config: RunConfig,
     seeds: Sequence[int],
     device: torch.device,
-    on_epoch: Callable[[int], None] | None = None,
     build: BuildModule | None = None,
     preparation: Preparation | None = None,
+    on_epoch: Callable[[int], None] | None = None,
 ) -> list[Run]:
     """Trains all seeds of one method.
 
@@ -141,10 +141,10 @@ def train_group(
 
     Args:
         seeds: The seeds, one run each.
-        on_epoch: Called with each epoch's number, from 1.
         build: Builds a user's own module from the numbers of features and classes;
             None for the built-in methods.
         preparation: What is done to features and model before; None for nothing.
+        on_epoch: Called with each epoch's number, from 1.
 
     Returns:
         The runs in the order of the seeds.
@@ -155,7 +155,7 @@ def train_group(
     """
     device = torch.device(device)
     if config.training == "sampled" and len(seeds) > 1:
-        options = (device, on_epoch, build, preparation)
+        options = (device, build, preparation, on_epoch)
         one_by_one = (train_group(dataset, config, [s], *options) for s in seeds)
         return [run for runs in one_by_one for run in runs]
     start = time.perf_counter()

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from tempergat.cli.ui.display import TerminalDisplay, print_comparison
 from tempergat.cli.ui.tables import layout, print_table
+from tempergat.comparison.options import CompareOptions
 from tempergat.comparison.plan import make_plan
 from tempergat.comparison.report.formats import Table
 from tempergat.comparison.sweeps.state import Progress
@@ -81,7 +82,7 @@ def _shown(terminal: bool, quiet: bool = False, kind: str = "xterm") -> str:
     console = Console(
         file=file, force_terminal=terminal, width=100, _environ={"TERM": kind}
     )
-    plan = make_plan("demo", ["gat", "gatv2"], runs=2)
+    plan = make_plan(CompareOptions("demo", ["gat", "gatv2"], 2))
     display = TerminalDisplay([plan], console, quiet=quiet, as_json=False)
     display.start(plan, ())
     of_gat = (run("gat", 0, 0.8), run("gat", 1, 0.82))

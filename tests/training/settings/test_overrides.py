@@ -130,9 +130,9 @@ def test_a_width_that_heads_do_not_divide_is_refused_with_one_that_they_do(
 
 def test_unknown_metrics_and_weights_are_refused_in_one_line() -> None:
     with pytest.raises(UserError, match="metric is 'macro-f1'; give accuracy"):
-        make_overrides(metric="macro-f1")
+        make_overrides(keywords={"metric": "macro-f1"})
     with pytest.raises(UserError, match="class_weights is 'even'; give balanced"):
-        make_overrides(class_weights="even")
+        make_overrides({"class_weights": "even"})
 
 
 def test_the_metric_of_the_dataset_itself_is_no_change() -> None:
@@ -144,7 +144,7 @@ def test_the_metric_of_the_dataset_itself_is_no_change() -> None:
         ("macro_f1", "cora", "macro_f1"),
         ("accuracy", object(), None),
     ):
-        changed = make_overrides(metric=metric).applied_to(config, graph)
+        changed = make_overrides(keywords={"metric": metric}).applied_to(config, graph)
         assert changed.metric == expected
 
 
@@ -155,7 +155,9 @@ def test_a_ranking_metric_of_a_dataset_is_named_in_the_settings() -> None:
         ("roc_auc", "roc_auc"),
         ("accuracy", None),
     ):
-        changed = make_overrides(metric=metric).applied_to(config, "tolokers")
+        changed = make_overrides(keywords={"metric": metric}).applied_to(
+            config, "tolokers"
+        )
         assert changed.metric == expected
         assert metric_of_run(changed, "tolokers") == (expected or "accuracy")
     assert make_overrides().applied_to(config, "reddit").metric is None

@@ -3,12 +3,14 @@
 import csv
 import inspect
 from collections.abc import Callable, Mapping
-from functools import wraps
+from dataclasses import make_dataclass
 from inspect import Parameter
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
+from tempergat.cli.options.shared import complete_method, complete_methods
+from tempergat.comparison import FLAGS
 from tempergat.training import OPTIONS, help_of, typed_as
 
 if TYPE_CHECKING:
@@ -17,29 +19,27 @@ if TYPE_CHECKING:
 
 
 def _words(help_text: str) -> Any:
-    return Annotated[str | None, typer.Option(help=help_text)]
+    return Annotated[str | None, typer.Option(help=help_text)], None
+
+
+def _flag(flags: str, help_text: str, default: bool | None = False) -> Any:
+    return Annotated[bool | None, typer.Option(flags, help=help_text)], default
 
 
 # The options that say how a user graph is read.
 _READING: dict[str, Any] = {
-    "directed": Annotated[
-        bool | None,
-        typer.Option(
-            "--directed/--undirected",
-            help="Whether edges of your graph are followed one way or both ways; "
-            "decided from the edges when left out.",
-            show_default=False,
-        ),
-    ],
+    "directed": _flag(
+        "--directed/--undirected",
+        "Whether edges of your graph are followed one way or both ways; decided from "
+        "the edges when left out.",
+        None,
+    ),
     "id": _words("Column of nodes.csv that names the nodes."),
     "label": _words("Column of nodes.csv with the classes."),
-    "many_classes": Annotated[
-        bool,
-        typer.Option(
-            "--many-classes",
-            help="Take a label of many numbers with few nodes each for classes.",
-        ),
-    ],
+    "many_classes": _flag(
+        "--many-classes",
+        "Take a label of many numbers with few nodes each for classes.",
+    ),
     "split_column": _words("Column of nodes.csv that says train, val or test."),
     "features": _words("Feature columns, like a,b; all others when left out."),
     "one_hot": _words("Columns of words that become a 0-1 feature for every word."),
@@ -55,13 +55,10 @@ _READING: dict[str, Any] = {
     ),
     "source": _words("Column of edges.csv where edges come from."),
     "dest": _words("Column of edges.csv where edges lead to."),
-    "drop_unknown_edges": Annotated[
-        bool,
-        typer.Option(
-            "--drop-unknown-edges",
-            help="Leave out edges of nodes that nodes.csv does not have.",
-        ),
-    ],
+    "drop_unknown_edges": _flag(
+        "--drop-unknown-edges",
+        "Leave out edges of nodes that nodes.csv does not have.",
+    ),
     "edge_features": _words("Columns of edges.csv that are edge features."),
     "edge_weight": _words(
         "Column of edges.csv that is the edge weight: in the adjacency matrix of gcn, "
@@ -70,16 +67,20 @@ _READING: dict[str, Any] = {
     "target": _words(
         "Node type to classify in a typed graph, where several have labels."
     ),
-    "scale": Annotated[
-        bool,
-        typer.Option(
-            "--scale/--no-scale",
-            help="Whether columns of numbers in your tables are centred and divided by "
-            "their deviation for training. Columns of 0 and 1 stay as they are.",
-        ),
-    ],
+    "scale": _flag(
+        "--scale/--no-scale",
+        "Whether columns of numbers in your tables are centred and divided by their "
+        "deviation for training. Columns of 0 and 1 stay as they are.",
+        True,
+    ),
 }
-_FLAGS = {"many_classes": False, "drop_unknown_edges": False, "scale": True}
+_COMPLETIONS = {"methods": complete_methods, "baseline": complete_method}
+_SET = typer.Option(
+    "--set",
+    help="Any setting, as often as you like; `tempergat methods --settings` lists "
+    "them.",
+    metavar="NAME=VALUE",
+)
 # Lists of names.
 _LISTS = ("features", "one_hot", "missing", "drop", "edge_features")
 
@@ -88,7 +89,7 @@ class OptionGroup(dict[str, Any]):
     """Options by name, as a user gave them; those not given are None.
 
     Attributes:
-        OPTIONS: What Typer is told of each.
+        OPTIONS: What Typer is told of each, and its default.
     """
 
     OPTIONS: ClassVar[Mapping[str, Any]]
@@ -127,19 +128,9 @@ class Settings(OptionGroup):
     """The options that change settings of a recipe."""
 
     OPTIONS: ClassVar[Mapping[str, Any]] = {
-        name: Annotated[typed_as(name) | None, typer.Option(help=help_of(name))]
+        name: (Annotated[typed_as(name) | None, typer.Option(help=help_of(name))], None)
         for name in OPTIONS
-    } | {
-        "set": Annotated[
-            list[str] | None,
-            typer.Option(
-                "--set",
-                help="Any setting, as often as you like; `tempergat methods "
-                "--settings` lists them.",
-                metavar="NAME=VALUE",
-            ),
-        ]
-    }
+    } | {"set": (Annotated[list[str] | None, _SET], None)}
 
     def overrides(self) -> "Overrides":
         """The options as `tempergat.training` takes them.
@@ -154,34 +145,52 @@ class Settings(OptionGroup):
         return make_overrides(given, written=written)
 
 
-def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """A command that has the options of a group for each argument that is a group."""
-    groups: dict[str, type[OptionGroup]] = {}
-    parameters = []
-    for name, parameter in inspect.signature(command, eval_str=True).parameters.items():
-        kind = parameter.annotation
-        if isinstance(kind, type) and issubclass(kind, OptionGroup):
-            groups[name] = kind
-            parameters += [
-                Parameter(
-                    option,
-                    Parameter.KEYWORD_ONLY,
-                    default=_FLAGS.get(option),
-                    annotation=annotation,
-                )
-                for option, annotation in kind.OPTIONS.items()
-            ]
-        else:
-            parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
+def with_options(
+    **after: tuple[str | type[OptionGroup], ...],
+) -> Callable[[Callable[..., None]], type]:
+    """Gives a command options: arguments of `compare` by their names, and groups.
 
-    @wraps(command)
-    def wrapped(**arguments: Any) -> None:
-        for name, group in groups.items():
-            options = {option: arguments.pop(option) for option in group.OPTIONS}
-            arguments[name] = group(options)
-        command(**arguments)
+    The command takes what they give as keyword-only arguments. Typer reads the fields
+    of the class returned, and makes an object of it, which runs the command.
 
-    # Typer reads the signature and the annotations.
-    wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    wrapped.__annotations__ = {each.name: each.annotation for each in parameters}
-    return wrapped
+    Args:
+        **after: By parameter of the command, the options that follow it in the help.
+    """
+
+    def with_them(command: Callable[..., None]) -> type:
+        fields: list[Any] = []
+        groups = {}
+        wanted = {one for options in after.values() for one in options}
+        for name, own in inspect.signature(command, eval_str=True).parameters.items():
+            if own.annotation in wanted:
+                groups[name] = own.annotation
+            elif own.kind is Parameter.POSITIONAL_OR_KEYWORD:
+                default = () if own.default is Parameter.empty else (own.default,)
+                fields.append((name, own.annotation, *default))
+            for one in after.get(name, ()):
+                told = {one: _argument(one)} if isinstance(one, str) else one.OPTIONS
+                fields += [(each, *kind) for each, kind in told.items()]
+
+        def run(self: object) -> None:
+            given = dict(vars(self))
+            for name, group in groups.items():
+                given[name] = group({one: given.pop(one) for one in group.OPTIONS})
+            command(**given)
+
+        members = {"__doc__": command.__doc__, "__post_init__": run}
+        return make_dataclass(command.__name__, fields, kw_only=True, namespace=members)
+
+    return with_them
+
+
+def _argument(name: str) -> tuple[Any, Any]:
+    """The option for an argument of `compare`, and its default."""
+    flag = FLAGS[name]
+    default = str(flag.default) if name == "runs" else flag.default
+    option = typer.Option(
+        help=flag.help,
+        metavar=flag.metavar,
+        min=flag.least,
+        autocompletion=_COMPLETIONS.get(name),
+    )
+    return Annotated[flag.typed | None, option], default

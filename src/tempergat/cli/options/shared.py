@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from tempergat.base import UserError, is_standard_output
+from tempergat.comparison import MOST_RUNS
 
 if TYPE_CHECKING:
     import torch
-
-DEFAULT_RUNS = 10
-_MOST_RUNS = 100_000
 
 
 # Where no name fits, the shell offers files, which are graphs too.
@@ -44,40 +42,6 @@ DatasetName = Annotated[
         autocompletion=complete_dataset,
     ),
 ]
-RecipeName = Annotated[
-    str | None,
-    typer.Option(
-        "--recipe",
-        help="Settings: the name of a recipe or a YAML file; the dataset's own when "
-        "left out. Graphs without one have default, with a residual in every layer "
-        "and batch norm between layers; compare tries plain too, which has neither.",
-    ),
-]
-Split = Annotated[
-    str | None,
-    typer.Option(
-        help="Number of an official split, or percentages like 60/20/20 of one made "
-        "here.",
-    ),
-]
-SplitSeed = Annotated[
-    int | None, typer.Option(min=0, help="Seed of a split made here.")
-]
-DeviceName = Annotated[
-    str, typer.Option("--device", help="auto, cpu or cuda (cuda:1 for the second).")
-]
-OutFolder = Annotated[
-    Path, typer.Option("--out", help="Folder for everything that is written.")
-]
-Baseline = Annotated[
-    str | None,
-    typer.Option(
-        "--baseline",
-        help="The method all others are compared with; each variant's backbone when "
-        "left out.",
-        autocompletion=complete_method,
-    ),
-]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 Verbose = Annotated[
@@ -97,11 +61,11 @@ def parse_runs(text: str) -> "int | Literal['paper']":
     if text == "paper":
         return "paper"
     # Python refuses to read numbers of thousands of digits.
-    is_short = len(text) <= len(str(_MOST_RUNS))
+    is_short = len(text) <= len(str(MOST_RUNS))
     is_number = text.isascii() and text.isdigit() and is_short
-    if not is_number or not 1 <= int(text) <= _MOST_RUNS:
+    if not is_number or not 1 <= int(text) <= MOST_RUNS:
         raise UserError(
-            f"--runs is {text!r}; give a number from 1 to {_MOST_RUNS}, or paper for "
+            f"--runs is {text!r}; give a number from 1 to {MOST_RUNS}, or paper for "
             "as many as the recipe says"
         )
     return int(text)

@@ -111,8 +111,9 @@ class TerminalDisplay(Lines):
             return None
         found = [str(path) for path in comparison.files if path.suffix == ".yaml"]
         recipe = found[0] if found else comparison.recipe_of(method)
-        words = ["tempergat", "train", str(self._plan.graph), "--method", method]
-        words += ["--recipe", recipe, *self._plan.overrides.options_for(method)]
+        words = ["tempergat", "train", str(self._plan.options.graph), "--method"]
+        words += [method, "--recipe", recipe]
+        words += self._plan.overrides.options_for(method)
         return shlex.join([*words, *self._train_options])
 
     def stopped(
@@ -136,7 +137,7 @@ class TerminalDisplay(Lines):
                 f"Stopped with {runs} of {total} runs done; they are kept. Differences "
                 "and verdicts may change with the rest. To continue:"
             )
-        elif self._plans[0].tune is not None:
+        elif self._plans[0].options.tune is not None:
             words = (
                 "Stopped during the search for settings; its runs are kept. To "
                 "continue:"

@@ -11,6 +11,7 @@ import socket
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -91,11 +92,11 @@ class RayWorkers:
 
     def start(self, job: Job) -> None:
         """Hand a group to the cluster."""
-        train = self._remote(_train)
         fingerprint = job.dataset.fingerprint
         if fingerprint not in self._graphs:
             self._graphs[fingerprint] = self._put(job.dataset)
-        what = (
+        train = partial(
+            self._remote(_train).remote,
             self._graphs[fingerprint],
             job.group.seeds,
             job.config,
@@ -105,7 +106,7 @@ class RayWorkers:
             self._threads,
             (tempergat.__version__, self.device_name),
         )
-        self._tasks[train.remote(*what)] = (job, lambda: train.remote(*what), 0)
+        self._tasks[train()] = (job, train, 0)
 
     def wait(self, on_epoch: OnEpoch) -> tuple[Job, list[Run] | OutOfMemory]:
         """Wait for a group to end; its epochs are not known here."""

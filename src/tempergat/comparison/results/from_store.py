@@ -7,9 +7,9 @@ from typing import Any
 
 from tempergat.base import UserError, counted, listed, suggest_one_of
 from tempergat.comparison.chosen import by_recipes, choose, recipe_kind
+from tempergat.comparison.options import MOST_RUNS
 from tempergat.comparison.plan import (
     FIRST_TUNED_SEED,
-    MOST_RUNS,
     backbone_of,
     baselines_of,
     has_choice,

@@ -46,11 +46,12 @@ def opening_lines(plan: Plan, place: torch.device | Workers) -> list[str]:
             "validation chooses; --recipe default takes half"
             + (f"; {joined(one)}: default alone" if one else "")
         )
-    if plan.tune is not None:
+    if plan.options.tune is not None:
         each = " on each split" if len(plan.graphs) > 1 else ""
         lines.append(
-            f"before that, {counted(plan.tune, 'setting')} of each method{each} are "
-            f"tried by validation score: {counted(search_runs(plan), 'run')}"
+            f"before that, {counted(plan.options.tune, 'setting')} of each "
+            f"method{each} are tried by validation score: "
+            f"{counted(search_runs(plan), 'run')}"
         )
     if plan.preparation is not None:
         lines += notes_on_condition(plan.preparation.stored_condition)

@@ -65,17 +65,7 @@ class _Part(NamedTuple):
 class SweepState:
     """The runs that a sweep was asked for, cut into groups, and which are done.
 
-    Args:
-        dataset: The graph; or the graph with each of several splits, by the splits'
-            numbers.
-        configs: One configuration per method.
-        seeds: The seeds, each once.
-        store: Where runs are stored.
-        place: Where to train: a device of this machine, or workers on others.
-        preparation: What is done to features and model before every run.
-        builds: For each method that is a user's own module, the function that builds
-            it.
-        on_progress: Called by `report`.
+    The arguments are those of `sweep`; `report` calls `on_progress`.
 
     Attributes:
         store: Where runs are stored.

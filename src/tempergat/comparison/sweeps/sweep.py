@@ -3,6 +3,7 @@
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 import torch
@@ -66,8 +67,40 @@ def sweep(
             back every run that was asked for.
         OutOfMemory: A single run does not fit memory. All others have been trained.
     """
-    what = (dataset, configs, seeds, store, place, preparation, builds)
-    return _Sweep(SweepState(*what, on_progress)).run(place)
+    state = SweepState(
+        dataset, configs, seeds, store, place, preparation, builds, on_progress
+    )
+    state.report()
+    running = _Sweep(state)
+    pending = running.pending(state.jobs.values())
+    with _workers(pending, place) as workers:
+        return running.train(pending, workers)
+
+
+def _workers(
+    pending: list[Job], place: torch.device | Workers
+) -> AbstractContextManager[Workers]:
+    """Who trains the groups; on this machine, several at once where they are small."""
+    if not isinstance(place, torch.device):
+        return nullcontext(place)
+    at_once = max(len(pending), 1)
+    for group, _, graph, config, build, prepared in pending:
+        # While the first group trains, the kernels of the others are compiled.
+        compile_kernels(graph, config, len(group.seeds), place)
+        fit = groups_at_once(graph, config, len(group.seeds), place)
+        if build is not None or (
+            prepared is not None
+            and (prepared.features or prepared.matmul_precision != "highest")
+        ):
+            fit = 1
+        at_once = min(at_once, fit)
+    if at_once > 1:
+        # Long ones first, so that none is left when the others have finished.
+        pending.sort(
+            key=lambda job: job.work * bytes_per_seed(job.dataset, job.config),
+            reverse=True,
+        )
+    return LocalWorkers(place, at_once)
 
 
 def finished_runs(
@@ -112,38 +145,12 @@ class _Sweep:
         self._last_event_s = 0.0
         self._too_large: dict[RunConfig, str] = {}
 
-    def run(self, place: torch.device | Workers) -> list[Run]:
-        """Train what is missing; return all runs asked for."""
-        self._state.report()
-        pending = self._pending(self._state.jobs.values())
-        if not isinstance(place, torch.device):
-            return self._train_groups(pending, place)
-        at_once = max(len(pending), 1)
-        for group, _, graph, config, build, prepared in pending:
-            # While the first group trains, the kernels of the others are compiled.
-            compile_kernels(graph, config, len(group.seeds), place)
-            fit = groups_at_once(graph, config, len(group.seeds), place)
-            if build is not None or (
-                prepared is not None
-                and (prepared.features or prepared.matmul_precision != "highest")
-            ):
-                fit = 1
-            at_once = min(at_once, fit)
-        if at_once > 1:
-            # Long ones first, so that none is left when the others have finished.
-            pending.sort(
-                key=lambda job: job.work * bytes_per_seed(job.dataset, job.config),
-                reverse=True,
-            )
-        with LocalWorkers(place, at_once) as workers:
-            return self._train_groups(pending, workers)
-
-    def _pending(self, jobs: Iterable[Job]) -> list[Job]:
+    def pending(self, jobs: Iterable[Job]) -> list[Job]:
         """Those of which some run is not in the store."""
         by_group = {job.group: job for job in jobs}
         return [by_group[group] for group in self._store.pending(by_group)]
 
-    def _train_groups(self, pending: list[Job], workers: Workers) -> list[Run]:
+    def train(self, pending: list[Job], workers: Workers) -> list[Run]:
         """Train groups, then wait for those of others; return all runs asked for.
 
         Raises:
@@ -217,7 +224,7 @@ class _Sweep:
         Only groups that are to be trained are listed.
         """
         parts = self._state.replace(job, self._store.parts_of(job.group))
-        return [] if job.config in self._too_large else self._pending(parts)
+        return [] if job.config in self._too_large else self.pending(parts)
 
     def _start(
         self, job: Job, workers: Workers, seeds: tuple[int, ...] | None = None
@@ -240,4 +247,4 @@ class _Sweep:
         runs = [replace(run, split=job.split, group_id=number) for run in runs]
         parts = self._state.replace(job, self._store.put_part(job.group, runs))
         # Never the part just trained: runs that do not come back are an error later.
-        return self._pending(part for part in parts if part.group.id != number)
+        return self.pending(part for part in parts if part.group.id != number)

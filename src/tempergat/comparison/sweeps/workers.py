@@ -4,6 +4,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from queue import SimpleQueue
 from typing import NamedTuple, Protocol, Self
 
@@ -158,22 +159,16 @@ class LocalWorkers:
         job = self._alone.popleft()
         torch.set_num_threads(self._torch_threads)
         try:
-            return job, self._train(job, lambda epoch: on_epoch(job, epoch))
+            return job, self._training(job)(partial(on_epoch, job))
         except OutOfMemory as error:
             reason = str(error)
         free_memory(self.device)
         return job, OutOfMemory(reason)
 
-    def _train(self, job: Job, on_epoch: Callable[[int], None]) -> list[Run]:
-        return train_group(
-            job.dataset,
-            job.config,
-            job.group.seeds,
-            self.device,
-            on_epoch,
-            job.build,
-            job.preparation,
-        )
+    def _training(self, job: Job) -> Callable[[Callable[[int], None]], list[Run]]:
+        """Trains a group, and calls what it is given after every epoch."""
+        of_job = (job.dataset, job.config, job.group.seeds)
+        return partial(train_group, *of_job, self.device, job.build, job.preparation)
 
     def _work(self, job: Job) -> None:
         """Train a group in a thread."""
@@ -188,12 +183,12 @@ class LocalWorkers:
                 stream = self._streams.get()
                 try:
                     with torch.cuda.device(self.device), torch.cuda.stream(stream):
-                        runs = self._train(job, note)
+                        runs = self._training(job)(note)
                 finally:
                     self._streams.put(stream)
             else:
                 torch.set_num_threads(self._torch_threads_each)
-                runs = self._train(job, note)
+                runs = self._training(job)(note)
             # The peak is that of all groups that were trained at that time.
             self._events.put((job, [replace(run, memory_bytes=None) for run in runs]))
         except BaseException as error:

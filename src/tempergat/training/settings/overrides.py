@@ -102,8 +102,6 @@ class Overrides:
 
 def make_overrides(
     settings: Mapping[str, Any] | None = None,
-    metric: str | None = None,
-    class_weights: str | None = None,
     written: Sequence[str] = (),
     keywords: Mapping[str, Any] | None = None,
     beside: Callable[..., Any] | None = None,
@@ -112,8 +110,6 @@ def make_overrides(
 
     Args:
         settings: Values by name, as `tempergat methods --settings` lists them.
-        metric: A metric; None for the recipe's.
-        class_weights: `balanced`; None for the recipe's.
         written: More settings, written as `NAME=VALUE`.
         keywords: More settings, given as arguments; those that are None are not given.
         beside: The function that they are arguments of.
@@ -130,10 +126,13 @@ def make_overrides(
                 f"{did_you_mean(name, known)}`tempergat methods --settings` lists the "
                 "settings, which are arguments too"
             )
-    named = {"metric": metric, "class_weights": class_weights, **(keywords or {})}
     given = [
         *(settings or {}).items(),
-        *((name, value) for name, value in named.items() if value is not None),
+        *(
+            (name, value)
+            for name, value in (keywords or {}).items()
+            if value is not None
+        ),
         *map(_parsed, written),
     ]
     values: dict[str, Any] = {}

@@ -96,9 +96,8 @@ def train(
         UserError: The graph, the method or the settings cannot be used, or the folder
             holds the checkpoint of another run or a damaged one.
     """
-    overrides = make_overrides(
-        settings, metric, class_weights, keywords=keywords, beside=train
-    )
+    keywords |= {"metric": metric, "class_weights": class_weights}
+    overrides = make_overrides(settings, keywords=keywords, beside=train)
     _, chosen = recipe_for(graph, recipe)
     if isinstance(method, str):
         config, build = chosen.config_for(method), None
