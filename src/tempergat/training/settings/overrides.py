@@ -115,7 +115,8 @@ def make_overrides(
         metric: A metric; None for the recipe's.
         class_weights: `balanced`; None for the recipe's.
         written: More settings, written as `NAME=VALUE`.
-        keywords: More settings, given as arguments; those that are None are not given.
+        keywords: More settings, given as arguments. Those that commands have as options
+            are not given where they are None.
         beside: The function that they are arguments of.
 
     Raises:
@@ -130,10 +131,11 @@ def make_overrides(
                 f"{did_you_mean(name, known)}`tempergat methods --settings` lists the "
                 "settings, which are arguments too"
             )
+    # None is a value of others, like norm.
     named = {"metric": metric, "class_weights": class_weights, **(keywords or {})}
     given = [
         *(settings or {}).items(),
-        *((name, value) for name, value in named.items() if value is not None),
+        *(one for one in named.items() if one[1] is not None or one[0] not in OPTIONS),
         *map(_parsed, written),
     ]
     values: dict[str, Any] = {}
