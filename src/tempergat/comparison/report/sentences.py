@@ -148,7 +148,8 @@ def _differences(compared: Sequence[PairedComparison], metric: Metric) -> str:
 
 def _beats(better: Sequence[PairedComparison], metric: Metric) -> str:
     most = max(better, key=lambda c: abs(c.difference or 0.0))
-    by = f"{abs(most.difference or 0.0):.{metric.digits - 1}f} {metric.points}".rstrip()
+    size, digits = abs(most.difference or 0.0), max(metric.digits - 1, 0)
+    by = f"{size:.{digits}f} {metric.points}".rstrip()
     if len(better) > 1:
         methods = joined([c.method for c in better])
         return f"{methods} beat {most.baseline}, by up to {by}"
