@@ -100,6 +100,13 @@ def test_differences_have_the_digits_of_scores(digits: int, text: str) -> None:
     assert "gated beats gat by 0" in " ".join(claims(lower))
 
 
+def test_a_denial_names_the_least_difference_of_the_metric() -> None:
+    METRICS["error"] = replace(ERROR, factor=1.0, points="", least=0.9)
+    runs = study("cora", {"mlp": 80.0, "gat": 80.0}, range(8))
+    found = dataset_result(runs, ("mlp", "gat"), {}, "error", all_pairs=True)
+    assert "No method beats mlp by 0.9 or more: the edges do" in " ".join(claims(found))
+
+
 def test_a_metric_says_how_its_scores_are_written() -> None:
     plain = replace(ERROR, factor=1.0, unit=("", ""), points="", digits=3)
     assert (plain.with_unit(0.25), plain.axis, plain.in_unit) == (
