@@ -137,8 +137,9 @@ def test_a_mapping_gives_graphs_their_names(recipe: Path) -> None:
     )
     assert found.names == ("small", "large")
     assert [one.runs[0].dataset for one in found] == ["small", "large"]
-    with pytest.raises(tempergat.UserError, match="give it a name in words"):
-        tempergat.compare({"": first}, progress=False, **options)
+    for name in ("", "a\nb", "\ud800"):
+        with pytest.raises(tempergat.UserError, match="give it a name in words"):
+            tempergat.compare({name: first}, progress=False, **options)
 
 
 @pytest.mark.parametrize(
@@ -148,6 +149,8 @@ def test_graphs_with_one_target_each_are_refused_by_the_name_of_their_task(
     y: torch.Tensor, task: str
 ) -> None:
     edges = torch.tensor([[0, 1], [1, 2]])
-    graphs = [Data(x=torch.rand(3, 4), edge_index=edges, y=y) for _ in range(5)]
+    graphs = [Data(x=torch.rand(3, 4), edge_index=edges, y=y) for _ in range(4)]
+    # A molecule may be one atom.
+    graphs.insert(1, Data(x=torch.rand(1, 4), edge_index=edges[:, :0], y=y))
     with pytest.raises(tempergat.UserError, match=f"5 graphs .* for graph {task}"):
         tempergat.compare(graphs)

@@ -1,10 +1,12 @@
 """A metric of which the lower score is better turns every table and sentence around."""
 
+import math
 from dataclasses import replace
 
 import pytest
 
-from tempergat.comparison.report.tables import result_table
+from tempergat.comparison.report.sentences import claims
+from tempergat.comparison.report.tables import result_columns, result_table
 from tempergat.comparison.results.across_graphs import across_graphs
 from tempergat.comparison.results.from_runs import dataset_result
 from tempergat.comparison.results.result import DatasetResult
@@ -76,6 +78,33 @@ def test_ranks_begin_with_the_lowest_error() -> None:
     assert ranks is not None
     assert next(iter(ranks.average)) == "gated"
     assert ranks.average["gated"] == 1.0
+
+
+@pytest.mark.parametrize(("digits", "text"), [(0, "0"), (3, "-0.040")])
+def test_differences_have_the_digits_of_scores(digits: int, text: str) -> None:
+    METRICS["error"] = replace(
+        ERROR,
+        factor=1.0,
+        unit=("", ""),
+        points="",
+        least=None,
+        bounds=(0.0, math.inf),
+        digits=digits,
+    )
+    _, lower = results({"gated": "gat"})
+    column = result_columns(lower)["difference"]
+    found = dict(zip(lower.methods, column.texts, strict=True))["gated"]
+    assert found == text
+    assert column.about == "mean of paired differences"
+    lower = replace(lower, best_set=results({})[1].best_set)
+    assert "gated beats gat by 0" in " ".join(claims(lower))
+
+
+def test_a_denial_names_the_least_difference_of_the_metric() -> None:
+    METRICS["error"] = replace(ERROR, factor=1.0, points="", least=0.9)
+    runs = study("cora", {"mlp": 80.0, "gat": 80.0}, range(8))
+    found = dataset_result(runs, ("mlp", "gat"), {}, "error", all_pairs=True)
+    assert "No method beats mlp by 0.9 or more: the edges do" in " ".join(claims(found))
 
 
 def test_a_metric_says_how_its_scores_are_written() -> None:

@@ -203,7 +203,8 @@ def read_graphs(
     """
     complete, known = [], dict[str, str]()
     for name, plan in zip(names or repeat(None), plans, strict=False):
-        if names is not None and not (isinstance(name, str) and name.strip()):
+        is_name = isinstance(name, str) and name.strip() and name.isprintable()
+        if names is not None and not is_name:
             raise UserError(f"a graph is called {name!r}; give it a name in words")
         options = plan.options
         graphs = load_splits(

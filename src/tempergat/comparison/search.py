@@ -53,7 +53,7 @@ class Trial:
         method: The method that was trained.
         number: Number of the trial in the method's search, from 0.
         settings: The values tried.
-        validation: Validation scores in percent at the selected epochs.
+        validation: Validation scores, as shown, at the selected epochs.
     """
 
     method: str

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.data import Dataset as GraphDataset
 
-from tempergat.base import UserError
+from tempergat.base import UserError, counted
 from tempergat.data.catalog.entries import CATALOG, Entry, find_entry
 from tempergat.data.dataset import MASKS, Dataset
 from tempergat.data.fetch.download import Progress
@@ -302,20 +302,20 @@ def refuse_whole_graphs(given: Any) -> None:
         return
     # A data set may make each graph anew.
     first = [given[number] for number in range(min(len(given), _GRAPHS_LOOKED_AT))]
-    if all(map(_has_one_target, first)):
+    # A graph of one node alone may be meant as a graph of nodes.
+    several = any(isinstance(one, Data) and one.num_nodes != 1 for one in first)
+    if several and all(map(_has_one_target, first)):
         kind = "regression" if first[0].y.is_floating_point() else "classification"
         raise UserError(
-            f"{len(given)} graphs with one target each are one data set, for graph "
-            f"{kind}; here the classes of nodes are told. Use the layers in a model of "
-            "your own, and tempergat.GraphLoader for its batches"
+            f"{counted(len(given), 'graph')} with one target each: a data set for "
+            f"graph {kind}, but here the classes of nodes are told. Use the layers in "
+            "a model of your own, and tempergat.GraphLoader for its batches"
         )
 
 
 def _has_one_target(graph: Any) -> bool:
-    """Whether it is a graph of several nodes with one target for all."""
-    if not isinstance(graph, Data) or graph.num_nodes == 1:
-        return False
-    y = graph.get("y")
+    """Whether it is a graph with one target for all of its nodes."""
+    y = graph.get("y") if isinstance(graph, Data) else None
     return isinstance(y, Tensor) and (y.dim() == 0 or y.size(0) == 1)
 
 

@@ -272,7 +272,7 @@ def claim_of(
         # Every difference is tested at this level: all must be below it.
         if all(1.0 - _p_above(c, least) < level for c in tested):
             return Claim("at most a point", best, "", None)
-        needed = _pairs_needed(tested, test_to_train, level)
+        needed = _pairs_needed(tested, test_to_train, level, least)
     return Claim("not shown", best, "no spread" if is_constant else "", needed)
 
 
@@ -319,6 +319,7 @@ def _pairs_needed(
     tested: Sequence[PairedComparison],
     test_to_train: float,
     level: float,
+    least: float,
 ) -> int | None:
     """About how many pairs would show a claim, or deny it, by the observed spread."""
     difference = np.array([c.difference for c in tested], dtype=float)
@@ -331,6 +332,6 @@ def _pairs_needed(
             for one in (ALPHA / len(tested), level)
         )
         is_shown = (difference > shown * then).any()
-        if is_shown or (A_POINT - difference > denied * then).all():
+        if is_shown or (least - difference > denied * then).all():
             return pairs
     return None

@@ -154,7 +154,12 @@ def metric_of_settings(name: str | None) -> Metric:
     """The metric of runs whose settings have this name.
 
     None stands for accuracy, and for micro-F1, which is written alike.
+
+    Raises:
+        ValueError: There is no such metric.
     """
+    if name is not None and name not in METRICS:
+        raise ValueError(f"there is no metric {name!r}")
     return METRICS[name or "accuracy"]
 
 

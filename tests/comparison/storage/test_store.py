@@ -197,6 +197,8 @@ def test_condition_and_precision_enter_the_hash_only_where_they_differ() -> None
 def test_a_score_outside_of_its_metric_is_refused(test: float) -> None:
     with pytest.raises(ValueError, match="are no accuracy"):
         run(scores={"last_epoch": Scores(1, 1.0, 0.5, test)})
+    with pytest.raises(ValueError, match="no metric 'of_later'"):
+        run(config={"metric": "of_later"})
 
 
 def test_a_failed_run_needs_a_reason_and_a_done_one_scores() -> None:

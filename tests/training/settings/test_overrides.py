@@ -42,6 +42,14 @@ def test_flags_of_the_commands_are_arguments_in_python() -> None:
         tempergat.compare("demo", run=2)
 
 
+def test_none_is_a_value_of_arguments_that_can_be_none() -> None:
+    given = {"norm": None, "clip_norm": None, "epochs": None, "eval_batch_size": None}
+    overrides = make_overrides(keywords=given)
+    assert overrides == make_overrides({"norm": None, "clip_norm": None})
+    with pytest.raises(UserError, match="init_temp is None; give a number"):
+        make_overrides(keywords={"init_temp": None})
+
+
 def test_settings_replace_those_of_the_recipe_for_every_method() -> None:
     overrides = make_overrides(SETTINGS)
     recipe = load_recipe("default")

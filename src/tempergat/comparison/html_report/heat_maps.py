@@ -127,11 +127,11 @@ def _draw_difference(
     star, weight = "", ""
     if pair.verdict in ("better", "worse"):
         star, weight = " *", " strong"
-    by = f"{signed(difference)} {result.metric.points}".rstrip()
+    by = signed(difference, result.metric.digits)
     gains = result.metric.merit(difference) > 0
     words = (
-        f"{pair.method} on {result.dataset}: {by} against "
-        f"{pair.baseline}, p {p_value(pair.t_p_holm)}, {pair.verdict}"
+        f"{pair.method} on {result.dataset}: {by} {result.metric.points}".rstrip()
+        + f" against {pair.baseline}, p {p_value(pair.t_p_holm)}, {pair.verdict}"
     )
     strength = abs(difference) / largest if largest else 0.0
     drawing.add(
@@ -141,6 +141,6 @@ def _draw_difference(
         fill_opacity=0.05 + 0.6 * strength,
     )  # fmt: skip
     drawing.text(
-        x + _MAP_CELL_WIDTH / 2, y + 21, signed(difference) + star,
+        x + _MAP_CELL_WIDTH / 2, y + 21, by + star,
         class_=f"value middle{weight}", pointer_events="none",
     )  # fmt: skip

@@ -107,7 +107,7 @@ def curves_chart(
         f"Validation {metric.words} over epochs by method",
         f"validation {metric.axis}",
         sizes[width < svg.WIDE],
-        lowest=_lowest(lines),
+        lowest=max(_lowest(lines), metric.bounds[0]),
     )
 
 
@@ -212,7 +212,7 @@ def _lowest(lines: Sequence[Line]) -> float:
         if epoch >= start
     )
     high = max(value for line in lines for value in line.high)
-    return max(0.0, low - 0.05 * (high - low))
+    return low - 0.05 * (high - low)
 
 
 def _panels_chart(

@@ -95,6 +95,7 @@ def several_html(
         "html_report/overview.html",
         verdict=summary_verdict(comparisons.across),
         has_ranks=comparisons.across.ranks is not None,
+        unit=_unit_of_differences(comparisons),
         graphs=graphs,
         figures=_figures_of_several(comparisons),
         tables=comparisons.tables,
@@ -107,14 +108,21 @@ def several_html(
     return page_html(f"Graph attention on {title}", overview, *sections, after)
 
 
+def _unit_of_differences(comparisons: "Comparisons") -> str:
+    """The unit of differences on all graphs; empty where they have several."""
+    units = {one.result.metric.points for one in comparisons}
+    return units.pop() if len(units) == 1 else ""
+
+
 def _figures_of_several(comparisons: "Comparisons") -> list[_Figure]:
     """Differences on each of the graphs, and average ranks."""
     figures = []
     differences = differences_chart(comparisons.across.results)
     if differences is not None:
+        unit = _unit_of_differences(comparisons)
         caption = (
-            "In points; gains are blue, losses orange. A star marks a Holm-corrected p "
-            "below 0.05 within a graph."
+            f"{f'In {unit}; gains' if unit else 'Gains'} are blue, losses orange. A "
+            "star marks a Holm-corrected p below 0.05 within a graph."
         )
         title = "Difference to the baseline on each graph"
         figures.append(_Figure(title, {"": differences}, caption))

@@ -67,10 +67,11 @@ def claims(result: DatasetResult) -> list[str]:
     if result.best is None:
         return []
     largest, pairs = result.largest_class, result.pairing
+    least = _least(result.metric)
     guess = "" if largest is None else f" ({result.metric.text(largest.mean)})"
     return [
-        *denial(result.beats_guessing, pairs, f"guessing{guess}"),
-        *denial(result.beats_mlp, pairs, "mlp", "the edges"),
+        *denial(result.beats_guessing, pairs, f"guessing{guess}", least=least),
+        *denial(result.beats_mlp, pairs, "mlp", "the edges", least=least),
         *_on_backbones(result),
         *on_untested(result.best_set),
         *_on_one_class(result),
@@ -91,7 +92,12 @@ def _on_more_pairs(result: DatasetResult) -> list[str]:
 
 
 def denial(
-    claim: Claim | None, pairs: str, what: str, means: str = "", who: str = "method"
+    claim: Claim | None,
+    pairs: str,
+    what: str,
+    means: str = "",
+    who: str = "method",
+    least: str = "a point",
 ) -> list[str]:
     """What may be said where no method is shown to beat something.
 
@@ -101,17 +107,25 @@ def denial(
         what: What would have to be beaten.
         means: What would be shown to help.
         who: Which kind of method would have to beat it.
+        least: The least difference that may be denied.
     """
     if claim is None or claim.word == "shown":
         return []
     if claim.word == "at most a point":
         so = f": {means} do not help by as much" if means else ""
-        return [f"No {who} beats {what} by a point or more{so}."]
+        return [f"No {who} beats {what} by {least} or more{so}."]
     so = f", so {means} are not shown to help" if means else ""
     why = _UNDECIDED[claim.reason].format(pairs=pairs)
     if claim.pairs_needed is not None:
         why += f"; about {claim.pairs_needed} {pairs} would tell"
     return [f"No {who} is shown to beat {what}{so}{why}."]
+
+
+def _least(metric: Metric) -> str:
+    """The least difference that may be denied, in words."""
+    if (metric.least, metric.points) == (1.0, "points"):
+        return "a point"
+    return f"{metric.least or 0.0:g} {metric.points}".rstrip()
 
 
 def on_untested(found: BestSet | None) -> list[str]:
@@ -126,7 +140,13 @@ def _on_backbones(result: DatasetResult) -> list[str]:
     """Whether variants beat their backbones, the second question."""
     if result.best_set is None:
         return []
-    none = denial(result.beats_backbone, result.pairing, "its backbone", who="variant")
+    none = denial(
+        result.beats_backbone,
+        result.pairing,
+        "its backbone",
+        who="variant",
+        least=_least(result.metric),
+    )
     words = _differences(list(result.against_baseline.values()), result.metric)
     return [*none, *([f"{words}."] if words else [])]
 
@@ -148,7 +168,8 @@ def _differences(compared: Sequence[PairedComparison], metric: Metric) -> str:
 
 def _beats(better: Sequence[PairedComparison], metric: Metric) -> str:
     most = max(better, key=lambda c: abs(c.difference or 0.0))
-    by = f"{abs(most.difference or 0.0):.{metric.digits - 1}f} {metric.points}".rstrip()
+    size, digits = abs(most.difference or 0.0), max(metric.digits - 1, 0)
+    by = f"{size:.{digits}f} {metric.points}".rstrip()
     if len(better) > 1:
         methods = joined([c.method for c in better])
         return f"{methods} beat {most.baseline}, by up to {by}"

@@ -1,6 +1,7 @@
 """The table of a result as people read it."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from tempergat.comparison.report.formats import (
@@ -23,7 +24,7 @@ _LOOKS = {
     "score": ("scores", "mean ± standard deviation over runs"),
     "95 % interval": ("scores",),
     COULD_BE_BEST: ("", "whether no other method is shown to be better (95 %)"),
-    "difference": ("differences", "mean of paired differences, in {points}"),
+    "difference": ("differences", "mean of paired differences{points}"),
     "its 95 % interval": ("differences",),
     "against": ("differences",),
     "p": ("differences", "paired t-test, Holm-corrected"),
@@ -76,6 +77,7 @@ class Column(NamedTuple):
 def result_columns(result: DatasetResult) -> dict[str, Column]:
     """All columns of a table of the result by name, in the order of the report."""
     metric, summaries = result.metric, [row.summary for row in result.results]
+    by_digits = partial(signed, digits=metric.digits)
     shown = shown_comparisons(result)
     compared = [shown.get(method) for method in result.methods]
     standing = [result.could_be_best(method) for method in result.methods]
@@ -96,11 +98,11 @@ def result_columns(result: DatasetResult) -> dict[str, Column]:
             [interval_text(summary, metric) for summary in summaries],
         ),
         COULD_BE_BEST: (standing, standing),
-        "difference": _with_texts(of_pairs("difference"), signed),
+        "difference": _with_texts(of_pairs("difference"), by_digits),
         "its 95 % interval": (
             low,
             [
-                "-" if None in ends else f"{signed(ends[0])} to {signed(ends[1])}"
+                "-" if None in ends else " to ".join(map(by_digits, ends))
                 for ends in zip(low, high, strict=True)
             ],
         ),
@@ -129,7 +131,8 @@ def result_columns(result: DatasetResult) -> dict[str, Column]:
 
 def _look(name: str, metric: Metric) -> list[str]:
     """The view that has a column, and what it means."""
-    return [words.format(points=metric.points) for words in _LOOKS.get(name, ())]
+    points = f", in {metric.points}" if metric.points else ""
+    return [words.format(points=points) for words in _LOOKS.get(name, ())]
 
 
 def _with_texts(values: list[Any], text_of: Any) -> tuple[list[Any], list[str]]:
@@ -188,12 +191,12 @@ def result_table(
 
 def recipes_table(result: DatasetResult, means: Sequence[Mapping[str, Any]]) -> Table:
     """What residual and norm bring to each method, by what `recipe_means` gives."""
-    text = result.metric.text
+    text, digits = result.metric.text, result.metric.digits
     return Table(
         f"{result.dataset}: what residual and norm bring, test {result.metric.in_unit}",
         ("method", "plain", "default", "gain", "chosen"),
         tuple(
-            (method, text(plain), text(default), signed(gain), chosen)
+            (method, text(plain), text(default), signed(gain, digits), chosen)
             for method, plain, default, gain, chosen in (row.values() for row in means)
         ),
     )

@@ -149,13 +149,13 @@ def _notes_on_test_sets(
             f"Scores are on one test set of {nodes:,} nodes; more seeds do not show "
             "how they would change with other nodes.",
         )
-    highest = max(means)
-    ends = wilson(highest / metric.factor, nodes)
+    best = max(means, key=metric.merit)
+    ends = wilson(best / metric.factor, nodes)
     low, high = (metric.text(metric.shown(end)) for end in ends)
     return (
-        f"Scores are on one test set of {nodes:,} nodes: with others the highest, "
-        f"{metric.text(highest)}, could be {low} to {high} (95 %); more seeds do not "
-        "reduce that.",
+        f"Scores are on one test set of {nodes:,} nodes: with others the "
+        f"{metric.best}, {metric.text(best)}, could be {low} to {high} (95 %); more "
+        "seeds do not reduce that.",
     )
 
 

@@ -111,7 +111,8 @@ def make_overrides(
     Args:
         settings: Values by name, as `tempergat methods --settings` lists them.
         written: More settings, written as `NAME=VALUE`.
-        keywords: More settings, given as arguments; those that are None are not given.
+        keywords: More settings, given as arguments. Those that commands have as options
+            are not given where they are None.
         beside: The function that they are arguments of.
 
     Raises:
@@ -126,13 +127,11 @@ def make_overrides(
                 f"{did_you_mean(name, known)}`tempergat methods --settings` lists the "
                 "settings, which are arguments too"
             )
+    # None is a value of others, like norm.
+    named = (keywords or {}).items()
     given = [
         *(settings or {}).items(),
-        *(
-            (name, value)
-            for name, value in (keywords or {}).items()
-            if value is not None
-        ),
+        *((k, value) for k, value in named if value is not None or k not in OPTIONS),
         *map(_parsed, written),
     ]
     values: dict[str, Any] = {}
