@@ -67,8 +67,8 @@ FAULTS = (
     Fault(
         "a loss on the attention weights trains nothing",
         "ops/attention_op.py",
-        "attention.backward_name, dout, dweights, *saved",
-        "attention.backward_name, dout, None, *saved",
+        "given = (dout, dweights, dgate_sum,",
+        "given = (dout, None, dgate_sum,",
         "ops/test_attention_op.py"
         "::test_the_gradient_of_the_weights_alone_reaches_the_vector",
     ),
@@ -96,8 +96,8 @@ FAULTS = (
     Fault(
         "the reported epoch is chosen by test scores",
         "training/results.py",
-        'np.argmax(columns["val"])',
-        'np.argmax(columns["test"])',
+        'metric.merit(columns["val"])',
+        'metric.merit(columns["test"])',
         "training/test_results.py::test_the_score_is_that_of_the_first_best_epoch",
     ),
     Fault(
@@ -140,8 +140,8 @@ FAULTS = (
     Fault(
         "exporting one dataset deletes the rows of the others",
         "comparison/storage/export.py",
-        "every = sorted([*kept, *runs], key=_identity)",
-        "every = sorted(runs, key=_identity)",
+        "runs_as_csv([*kept, *runs])",
+        "runs_as_csv(runs)",
         "comparison/storage/test_export.py"
         "::test_one_dataset_replaces_its_own_rows_only",
     ),
