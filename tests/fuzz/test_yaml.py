@@ -33,9 +33,7 @@ def test_a_recipe_is_used_or_refused_in_one_line(tmp_path: Path) -> None:
                 changed = mutated_value(values, rng, most=2)
                 content = yaml.dump(changed, Dumper=yaml.SafeDumper).encode()
         recipe.write_bytes(content)
-        return run_callable(
-            make_plan, "cora", CompareOptions("cora", METHODS, 2, recipe)
-        )
+        return run_callable(make_plan, CompareOptions("cora", METHODS, 2, recipe))
 
     fuzz(800, attempt, more_than=20)
 
