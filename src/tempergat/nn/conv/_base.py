@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import torch
@@ -59,6 +60,8 @@ class AttentionLayer(MessageLayer):
     attention: str
     # The modules and parameters that PyG's layer has too, in the order of its draws.
     drawn: ClassVar[tuple[str, ...]]
+    # A method: the maps of messages and of targets, whose widths inputs must have.
+    input_maps: Callable[[], tuple[Linear, Linear]]
     # What needs the target nodes' features, in words; None if nothing does.
     needs_targets: ClassVar[str | None] = None
     # PyG's layers hold the weights of a call here while it runs; ours do not.
@@ -251,10 +254,6 @@ class AttentionLayer(MessageLayer):
         src = dst if x_dst is x_src and lin_src is lin_dst else None
         src = project(lin_src, x_src).sigmoid() if src is None else src
         return (src, dst) if isinstance(x, tuple | list) else src
-
-    def input_maps(self) -> tuple[Linear, Linear]:
-        """The maps of messages and of targets, by whose widths inputs are checked."""
-        raise NotImplementedError
 
     def skip_map(self) -> Any:
         """The linear map of the targets' features that is added to the output."""

@@ -73,23 +73,21 @@ def levels_of(graphs: GraphSet) -> dict[str, str]:
             "padded=False"
         )
     one_each = np.arange(len(graphs) + 1)
+    starts_of = {"node": graphs.nodes, "edge": graphs.edges, "graph": one_each}
     levels = {}
     for name, column in graphs.columns.items():
-        of_edges = "edge" in name
-        by_level = {
-            "edge": graphs.edges if of_edges else None,
-            # An attribute of graphs where each has one node is as long as nodes are.
-            "graph": one_each if name not in ("x", "pos", "batch") else None,
-            "node": graphs.nodes,
-            "edge of another name": graphs.edges,
-        }
         counts_nodes = column.rise is None or np.array_equal(
             column.rise, np.diff(graphs.nodes)[None]
         )
-        for level, starts in by_level.items():
-            fits = starts is not None and np.array_equal(column.starts, starts)
-            if fits and counts_nodes:
-                levels[name] = level.split()[0]
+        # Where graphs have one node each, or as many edges as nodes, the name decides.
+        order = ("graph", "node", "edge")
+        if "edge" in name:
+            order = ("edge", "graph", "node")
+        elif name in ("x", "pos", "batch"):
+            order = ("node", "graph", "edge")
+        for level in order:
+            if counts_nodes and np.array_equal(column.starts, starts_of[level]):
+                levels[name] = level
                 break
         else:
             raise UserError(
