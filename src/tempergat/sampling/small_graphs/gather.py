@@ -14,15 +14,19 @@ from tempergat.ops import can_gather, gather_graphs
 
 
 class Column(NamedTuple):
-    """One attribute of all graphs of a set, those of a graph after those of another.
+    """One attribute of all graphs of a set, concatenated along one dimension.
+
+    An item is an index of that dimension: a node of ``x``, an edge of ``edge_index``.
 
     Attributes:
-        data: The values; None for the number that an item's graph has in the batch.
-        dim: The dimension along which graphs follow each other.
+        data: The values. None for a batch vector: each item then gets the place of its
+            graph in the batch.
+        dim: The dimension.
         starts: Where the items of each graph begin, and the end, [set + 1].
-        rise: The values are numbers of items, and those of later graphs rise by this
-            for each graph before them: one row, or one for each number of an item,
-            [rows, set]. None if they are copied as they are.
+        rise: What PyG's ``__inc__`` gives for each graph, like its number of nodes for
+            ``edge_index``. In a batch, the sum over the graphs before is added to the
+            values. [1, set], or [rows, set] with a row for each number of an item. None
+            if values are copied as they are.
     """
 
     data: Tensor | None

@@ -9,13 +9,13 @@ namespace tempergat {
 // One attribute: a table [outer, items, inner], where each graph has a run of items.
 // Mirrored by ops/cpu/gather.py, field by field.
 struct GraphColumn {
-  const char* data;    // null: the items are the numbers of their graphs in the batch
+  const char* data;    // null: a batch vector, the place of each item's graph
   int64_t outer;       // how often a graph's run occurs,
   int64_t outer_step;  // and how many bytes these are apart
   int64_t item_bytes;
   int64_t segments;      // the row of `starts` and `sums` with the graphs' runs
-  int64_t number_bytes;  // 4 or 8: the items are numbers that rise from graph to graph
-  int64_t rise;          // the first row of `sums` that they rise by,
+  int64_t number_bytes;  // 4 or 8: the numbers of graphs before are added; 0: copied
+  int64_t rise;          // the first row of `sums` that is added,
   int64_t rises;         // one row for all, or one for each number of [outer, inner]
   char* out;
   int64_t out_step;
