@@ -27,15 +27,16 @@ class Metric:
     Attributes:
         name: What settings and files call it.
         words: What people call it.
-        outputs: Makes of the outputs of a model what is judged.
-        compute: The score of judged outputs, their targets and the number of classes.
-        constant: What an answer scores that is the same for every example: from the
-            number of examples of each class, and the class that is the answer.
+        outputs: Turns class scores into what is judged: predicted classes, or ranks.
+        compute: The score, from what is judged, the targets and the number of classes.
+        constant: The score of one class as the answer for every example, from the
+            number of examples of each class and the number of that class.
         better: Whether the higher or the lower of two scores is the better one.
         factor: What a score is multiplied by to be shown.
         unit: The unit of a shown score: after a number, and in words.
         points: The unit of a difference.
-        least: The least difference that a table may say is not there; None for none.
+        least: Reports may say that no method is better by this much; None to never say
+            so.
         bounds: The least and the largest score, as shown.
         digits: How many decimals are shown.
         is_share: Whether a score is the share of examples that are right, whose error
